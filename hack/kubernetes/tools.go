@@ -1,0 +1,13 @@
+//go:build tools
+
+// Package tools names the programs of Kubernetes that the script "build" makes, so that go.mod and
+// go.sum pin everything they need. It is never compiled itself.
+package tools
+
+import (
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kube-controller-manager"
+	_ "k8s.io/kubernetes/cmd/kube-scheduler"
+	_ "k8s.io/kubernetes/cmd/kubectl"
+	_ "k8s.io/kubernetes/cmd/kubelet"
+)

@@ -1,0 +1,1 @@
+"""Everynode: one pod on every node, rolled out safely."""

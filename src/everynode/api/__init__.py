@@ -1,0 +1,1 @@
+"""What the world looks like: typed partial objects and the rules of the Kubernetes API."""

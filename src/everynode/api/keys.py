@@ -1,0 +1,56 @@
+"""Every well-known label, annotation, condition and gate, in one place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Groups, versions, kinds
+KRUISE_GROUP: Final = "apps.kruise.io"
+NATIVE_GROUP: Final = "apps"
+KIND: Final = "DaemonSet"
+V1ALPHA1: Final = "apps.kruise.io/v1alpha1"
+V1BETA1: Final = "apps.kruise.io/v1beta1"
+APPS_V1: Final = "apps/v1"
+
+# Labels and annotations of the native DaemonSet
+REVISION_HASH: Final = "controller-revision-hash"
+POD_TEMPLATE_GENERATION: Final = "pod-template-generation"
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+# Keys of the Advanced DaemonSet
+PROGRESSIVE_CREATE: Final = "daemonset.kruise.io/progressive-create-pod"
+LIFECYCLE_STATE: Final = "lifecycle.apps.kruise.io/state"
+LIFECYCLE_TIMESTAMP: Final = "lifecycle.apps.kruise.io/timestamp"
+PREPARING_DELETE: Final = "PreparingDelete"
+INPLACE_STATE: Final = "apps.kruise.io/inplace-update-state"
+INPLACE_STATE_OLD: Final = "inplace-update-state"
+INPLACE_GRACE: Final = "apps.kruise.io/inplace-update-grace"
+INPLACE_GRACE_OLD: Final = "inplace-update-grace"
+RUNTIME_CONTAINERS_META: Final = "apps.kruise.io/runtime-containers-meta"
+PREDOWNLOAD_PARALLELISM: Final = "apps.kruise.io/image-predownload-parallelism"
+PREDOWNLOAD_TIMEOUT: Final = "apps.kruise.io/image-predownload-timeout-seconds"
+PREDOWNLOAD_MIN_UPDATED_READY: Final = "apps.kruise.io/image-predownload-min-updated-ready-pods"
+
+# Readiness gates and pod conditions
+READY: Final = "Ready"
+CONTAINERS_READY: Final = "ContainersReady"
+INPLACE_UPDATE_READY: Final = "InPlaceUpdateReady"
+KRUISE_POD_READY: Final = "KruisePodReady"
+
+# Our own keys
+FROM_REVISION: Final = "everynode.io/from-revision"
+TARGET_GENERATION: Final = "everynode.io/target-generation"
+FAILURES: Final = "everynode.io/failures"
+PULLER: Final = "everynode.io/puller"
+FIELD_MANAGER: Final = "everynode"
+
+# Taints of the node controller
+TAINT_NOT_READY: Final = "node.kubernetes.io/not-ready"
+TAINT_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+TAINT_DISK_PRESSURE: Final = "node.kubernetes.io/disk-pressure"
+TAINT_MEMORY_PRESSURE: Final = "node.kubernetes.io/memory-pressure"
+TAINT_PID_PRESSURE: Final = "node.kubernetes.io/pid-pressure"
+TAINT_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+TAINT_NETWORK_UNAVAILABLE: Final = "node.kubernetes.io/network-unavailable"

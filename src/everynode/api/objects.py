@@ -1,0 +1,392 @@
+"""Typed partial objects: only the fields Everynode reads, decoded straight from JSON bytes.
+
+Unknown fields are dropped, so that a cached pod costs two kilobytes instead of forty. Nothing
+decoded here is ever written back; what is written back is kept as raw JSON (templates, revisions).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+
+class Partial(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Base of all partial objects: immutable, camelCase on the wire, invisible to the collector."""
+
+
+class OwnerReference(Partial):
+    """Who an object belongs to."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool = False
+
+    @property
+    def group(self) -> str:
+        """The API group of the owner, empty for core kinds."""
+        group, slash, _ = self.api_version.partition("/")
+        return group if slash else ""
+
+
+class ObjectMeta(Partial):
+    """Metadata common to all objects."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that controls this object, if any."""
+        return next((ref for ref in self.owner_references if ref.controller), None)
+
+
+class Condition(Partial):
+    """A condition of a pod, a node or a DaemonSet."""
+
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+# --- Nodes -------------------------------------------------------------------------------------
+
+
+class Taint(Partial):
+    """Keeps pods that do not tolerate it away from a node."""
+
+    key: str
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Partial):
+    """The part of a node's spec that decides which pods may run there."""
+
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+
+
+class NodeCondition(Partial):
+    """A node condition without its heartbeat time, which changes while nothing does."""
+
+    type: str
+    status: str = "Unknown"
+
+
+class NodeStatus(Partial):
+    """What the kubelet says of its node."""
+
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class NodeMeta(Partial):
+    """Metadata of a node; annotations are left out, they change with every heartbeat."""
+
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+
+
+class Node(Partial):
+    """A machine that should, perhaps, have a pod."""
+
+    metadata: NodeMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.metadata.name
+
+    @property
+    def ready(self) -> str:
+        """Status of the Ready condition: True, False or Unknown; True while nothing is said yet."""
+        return next((c.status for c in self.status.conditions if c.type == "Ready"), "True")
+
+
+# --- Pods --------------------------------------------------------------------------------------
+
+
+class PodAnnotations(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    rename={
+        "inplace_state": "apps.kruise.io/inplace-update-state",
+        "inplace_state_old": "inplace-update-state",
+        "inplace_grace": "apps.kruise.io/inplace-update-grace",
+        "inplace_grace_old": "inplace-update-grace",
+        "lifecycle_timestamp": "lifecycle.apps.kruise.io/timestamp",
+        "runtime_containers_meta": "apps.kruise.io/runtime-containers-meta",
+        "failures": "everynode.io/failures",
+    },
+):
+    """The annotations of a pod that we read; the others can be large and are dropped."""
+
+    inplace_state: str = ""
+    inplace_state_old: str = ""
+    inplace_grace: str = ""
+    inplace_grace_old: str = ""
+    lifecycle_timestamp: str = ""
+    runtime_containers_meta: str = ""
+    failures: str = ""
+
+
+class PodMeta(Partial):
+    """Metadata of a pod."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    annotations: PodAnnotations = PodAnnotations()
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that controls this pod, if any."""
+        return next((ref for ref in self.owner_references if ref.controller), None)
+
+
+class NodeSelectorRequirement(Partial):
+    """One expression of a node selector term."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(Partial):
+    """Expressions that must all hold."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Partial):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class NodeAffinity(Partial):
+    """Which nodes a pod must go to."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Partial):
+    """The part of a pod's affinity that concerns nodes."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class Toleration(Partial):
+    """Lets a pod onto nodes with matching taints."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class ReadinessGate(Partial):
+    """A condition that must be True before the pod is Ready."""
+
+    condition_type: str
+
+
+class Resources(Partial):
+    """Requests and limits of a container, as written (quantities are strings or numbers)."""
+
+    requests: dict[str, str | int | float] = {}
+    limits: dict[str, str | int | float] = {}
+
+
+class ContainerPort(Partial):
+    """A port a container listens on."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(Partial):
+    """The part of a container that an in-place update may change."""
+
+    name: str
+    image: str = ""
+    resources: Resources = Resources()
+
+
+class PodSpec(Partial):
+    """The part of a pod's spec that we read."""
+
+    node_name: str = ""
+    affinity: Affinity | None = None
+    readiness_gates: tuple[ReadinessGate, ...] = ()
+    containers: tuple[Container, ...] = ()
+
+
+class StateWaiting(Partial):
+    """Why a container does not run yet."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class StateTerminated(Partial):
+    """How a container ended."""
+
+    exit_code: int = 0
+    reason: str = ""
+    finished_at: datetime | None = None
+
+
+class StateRunning(Partial):
+    """Since when a container runs."""
+
+    started_at: datetime | None = None
+
+
+class ContainerState(Partial):
+    """At most one of these is set."""
+
+    waiting: StateWaiting | None = None
+    running: StateRunning | None = None
+    terminated: StateTerminated | None = None
+
+
+class ContainerStatus(Partial):
+    """What the kubelet says of a container."""
+
+    name: str
+    image: str = ""
+    image_id: str = msgspec.field(default="", name="imageID")
+    container_id: str = msgspec.field(default="", name="containerID")
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    resources: Resources | None = None
+
+
+class PodStatus(Partial):
+    """What is known of a pod's life."""
+
+    phase: str = "Pending"
+    reason: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    start_time: datetime | None = None
+    resize: str = ""
+
+
+class Pod(Partial):
+    """A pod as far as Everynode reads it."""
+
+    metadata: PodMeta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return self.metadata.name
+
+    @property
+    def uid(self) -> str:
+        """The pod's unique id."""
+        return self.metadata.uid
+
+    @property
+    def hash(self) -> str:
+        """The revision hash the pod is labelled with, empty if none."""
+        return self.metadata.labels.get("controller-revision-hash", "")
+
+    @property
+    def terminating(self) -> bool:
+        """Whether the pod's deletion has been asked for."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the pod has ended, well or badly, and will never run again."""
+        return self.status.phase in ("Failed", "Succeeded")
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of that type, if the pod has it."""
+        return next((c for c in self.status.conditions if c.type == kind), None)
+
+
+# --- Other kinds -------------------------------------------------------------------------------
+
+
+class ControllerRevision(Partial):
+    """A stored template; `data` stays raw because its bytes are compared and written back."""
+
+    metadata: ObjectMeta
+    revision: int = 0
+    data: msgspec.Raw = msgspec.Raw()
+
+
+class LeaseSpec(Partial):
+    """Who holds a lease, and since when."""
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
+    lease_transitions: int = 0
+
+
+class Lease(Partial):
+    """The lock of a leader."""
+
+    metadata: ObjectMeta
+    spec: LeaseSpec = LeaseSpec()
+
+
+class ObjectReference(Partial):
+    """What an event is about."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+
+
+class Event(Partial):
+    """Something that happened to an object."""
+
+    metadata: ObjectMeta
+    involved_object: ObjectReference = ObjectReference()
+    type: str = "Normal"
+    reason: str = ""
+    message: str = ""
+    count: int = 1

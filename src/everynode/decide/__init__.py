@@ -1,0 +1,1 @@
+"""What should happen: pure decisions from what was observed and the time."""

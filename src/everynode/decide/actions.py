@@ -1,0 +1,98 @@
+"""What a decision asks for: writes as values, each with its precondition and its reason."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import msgspec
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """A Kubernetes Event to record on the DaemonSet when the action succeeds."""
+
+    type: str  # Normal or Warning
+    reason: str
+    message: str
+
+
+class Because(enum.StrEnum):
+    """Why a pod is written; also the `reason` of log lines and metrics."""
+
+    MISSING = "Missing"  # the node should have a pod and has none
+    REPLACE_FINISHED = "ReplaceFinished"  # beside or after a Failed or Succeeded pod
+    SURGE = "Surge"  # a target pod beside the old one
+    MISPLACED = "Misplaced"  # the node must not keep it
+    DUPLICATE = "Duplicate"  # one too many on the node
+    FINISHED = "Finished"  # Failed or Succeeded, and replaced
+    VANISHED = "NodeVanished"  # unscheduled and its node no longer exists
+    UPDATE = "Update"  # old revision, taken within the budget
+    SURGED = "Surged"  # old revision, its successor is available
+    HOOK_DONE = "HookDone"  # PreparingDelete and released by its hook
+    HOOK = "Hook"  # marked PreparingDelete
+    IN_PLACE = "InPlace"  # a step of an in-place update
+    GATE = "Gate"  # a readiness gate written
+    ADOPT = "Adopt"
+    RELEASE = "Release"
+    RELABEL = "Relabel"  # duplicate revisions merged
+
+
+class CreatePod(msgspec.Struct, frozen=True):
+    """Create the pod of one node, under a name that two creators share."""
+
+    node: str
+    revision: str  # hash of the revision whose template it gets
+    name: str
+    body: dict[str, Any]
+    because: Because
+
+
+class DeletePod(msgspec.Struct, frozen=True):
+    """Delete one pod, if it is still the one that was looked at."""
+
+    node: str
+    name: str
+    uid: str
+    resource_version: str
+    because: Because
+    notice: Notice | None = None
+
+
+class PatchPod(msgspec.Struct, frozen=True):
+    """Change one pod; the body carries uid and resourceVersion as its precondition."""
+
+    node: str
+    name: str
+    uid: str
+    body: dict[str, Any]
+    because: Because
+    subresource: str = ""  # "", "status" or "resize"
+    merge: str = "strategic"  # "strategic" or "merge"
+    notice: Notice | None = None
+
+
+class CreateRevision(msgspec.Struct, frozen=True):
+    """Store a template under its hash."""
+
+    name: str
+    body: dict[str, Any]
+
+
+class PatchRevision(msgspec.Struct, frozen=True):
+    """Renumber or annotate a revision (a merge patch carrying its resourceVersion)."""
+
+    name: str
+    uid: str
+    body: dict[str, Any]
+
+
+class DeleteRevision(msgspec.Struct, frozen=True):
+    """Drop a revision that nobody needs."""
+
+    name: str
+    uid: str
+    resource_version: str
+
+
+PodAction = CreatePod | DeletePod | PatchPod
+RevisionAction = CreateRevision | PatchRevision | DeleteRevision

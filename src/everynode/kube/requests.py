@@ -1,0 +1,39 @@
+"""Requests and answers as values: what is asked, apart from how it is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+JSON: Final = "application/json"
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request to an API server."""
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    content_type: str = JSON
+    accept: str = JSON
+    timeout: float = 30.0  # seconds the client waits; the server-side `timeout` is in the query
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One whole answer of an API server."""
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)  # names in lower case
+
+    @property
+    def ok(self) -> bool:
+        """Whether the server did what was asked."""
+        return 200 <= self.status < 300
