@@ -15,7 +15,7 @@ class Partial(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Base of all partial objects: immutable, camelCase on the wire, invisible to the collector."""
 
 
-class OwnerReference(Partial):
+class OwnerReference(Partial, frozen=True):
     """Who an object belongs to."""
 
     api_version: str
@@ -31,7 +31,7 @@ class OwnerReference(Partial):
         return group if slash else ""
 
 
-class ObjectMeta(Partial):
+class ObjectMeta(Partial, frozen=True):
     """Metadata common to all objects."""
 
     name: str = ""
@@ -52,7 +52,7 @@ class ObjectMeta(Partial):
         return next((ref for ref in self.owner_references if ref.controller), None)
 
 
-class Condition(Partial):
+class Condition(Partial, frozen=True):
     """A condition of a pod, a node or a DaemonSet."""
 
     type: str
@@ -65,7 +65,7 @@ class Condition(Partial):
 # --- Nodes -------------------------------------------------------------------------------------
 
 
-class Taint(Partial):
+class Taint(Partial, frozen=True):
     """Keeps pods that do not tolerate it away from a node."""
 
     key: str
@@ -73,27 +73,27 @@ class Taint(Partial):
     effect: str = ""
 
 
-class NodeSpec(Partial):
+class NodeSpec(Partial, frozen=True):
     """The part of a node's spec that decides which pods may run there."""
 
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
 
 
-class NodeCondition(Partial):
+class NodeCondition(Partial, frozen=True):
     """A node condition without its heartbeat time, which changes while nothing does."""
 
     type: str
     status: str = "Unknown"
 
 
-class NodeStatus(Partial):
+class NodeStatus(Partial, frozen=True):
     """What the kubelet says of its node."""
 
     conditions: tuple[NodeCondition, ...] = ()
 
 
-class NodeMeta(Partial):
+class NodeMeta(Partial, frozen=True):
     """Metadata of a node; annotations are left out, they change with every heartbeat."""
 
     name: str = ""
@@ -104,7 +104,7 @@ class NodeMeta(Partial):
     deletion_timestamp: datetime | None = None
 
 
-class Node(Partial):
+class Node(Partial, frozen=True):
     """A machine that should, perhaps, have a pod."""
 
     metadata: NodeMeta
@@ -150,7 +150,7 @@ class PodAnnotations(
     failures: str = ""
 
 
-class PodMeta(Partial):
+class PodMeta(Partial, frozen=True):
     """Metadata of a pod."""
 
     name: str = ""
@@ -170,7 +170,7 @@ class PodMeta(Partial):
         return next((ref for ref in self.owner_references if ref.controller), None)
 
 
-class NodeSelectorRequirement(Partial):
+class NodeSelectorRequirement(Partial, frozen=True):
     """One expression of a node selector term."""
 
     key: str
@@ -178,20 +178,20 @@ class NodeSelectorRequirement(Partial):
     values: tuple[str, ...] = ()
 
 
-class NodeSelectorTerm(Partial):
+class NodeSelectorTerm(Partial, frozen=True):
     """Expressions that must all hold."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
-class NodeSelector(Partial):
+class NodeSelector(Partial, frozen=True):
     """Terms of which one must hold."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
-class NodeAffinity(Partial):
+class NodeAffinity(Partial, frozen=True):
     """Which nodes a pod must go to."""
 
     required: NodeSelector | None = msgspec.field(
@@ -199,13 +199,13 @@ class NodeAffinity(Partial):
     )
 
 
-class Affinity(Partial):
+class Affinity(Partial, frozen=True):
     """The part of a pod's affinity that concerns nodes."""
 
     node_affinity: NodeAffinity | None = None
 
 
-class Toleration(Partial):
+class Toleration(Partial, frozen=True):
     """Lets a pod onto nodes with matching taints."""
 
     key: str = ""
@@ -214,20 +214,20 @@ class Toleration(Partial):
     effect: str = ""
 
 
-class ReadinessGate(Partial):
+class ReadinessGate(Partial, frozen=True):
     """A condition that must be True before the pod is Ready."""
 
     condition_type: str
 
 
-class Resources(Partial):
+class Resources(Partial, frozen=True):
     """Requests and limits of a container, as written (quantities are strings or numbers)."""
 
     requests: dict[str, str | int | float] = {}
     limits: dict[str, str | int | float] = {}
 
 
-class ContainerPort(Partial):
+class ContainerPort(Partial, frozen=True):
     """A port a container listens on."""
 
     container_port: int = 0
@@ -236,7 +236,7 @@ class ContainerPort(Partial):
     protocol: str = "TCP"
 
 
-class Container(Partial):
+class Container(Partial, frozen=True):
     """The part of a container that an in-place update may change."""
 
     name: str
@@ -244,7 +244,7 @@ class Container(Partial):
     resources: Resources = Resources()
 
 
-class PodSpec(Partial):
+class PodSpec(Partial, frozen=True):
     """The part of a pod's spec that we read."""
 
     node_name: str = ""
@@ -253,14 +253,14 @@ class PodSpec(Partial):
     containers: tuple[Container, ...] = ()
 
 
-class StateWaiting(Partial):
+class StateWaiting(Partial, frozen=True):
     """Why a container does not run yet."""
 
     reason: str = ""
     message: str = ""
 
 
-class StateTerminated(Partial):
+class StateTerminated(Partial, frozen=True):
     """How a container ended."""
 
     exit_code: int = 0
@@ -268,13 +268,13 @@ class StateTerminated(Partial):
     finished_at: datetime | None = None
 
 
-class StateRunning(Partial):
+class StateRunning(Partial, frozen=True):
     """Since when a container runs."""
 
     started_at: datetime | None = None
 
 
-class ContainerState(Partial):
+class ContainerState(Partial, frozen=True):
     """At most one of these is set."""
 
     waiting: StateWaiting | None = None
@@ -282,7 +282,7 @@ class ContainerState(Partial):
     terminated: StateTerminated | None = None
 
 
-class ContainerStatus(Partial):
+class ContainerStatus(Partial, frozen=True):
     """What the kubelet says of a container."""
 
     name: str
@@ -295,7 +295,7 @@ class ContainerStatus(Partial):
     resources: Resources | None = None
 
 
-class PodStatus(Partial):
+class PodStatus(Partial, frozen=True):
     """What is known of a pod's life."""
 
     phase: str = "Pending"
@@ -306,7 +306,7 @@ class PodStatus(Partial):
     resize: str = ""
 
 
-class Pod(Partial):
+class Pod(Partial, frozen=True):
     """A pod as far as Everynode reads it."""
 
     metadata: PodMeta
@@ -346,7 +346,7 @@ class Pod(Partial):
 # --- Other kinds -------------------------------------------------------------------------------
 
 
-class ControllerRevision(Partial):
+class ControllerRevision(Partial, frozen=True):
     """A stored template; `data` stays raw because its bytes are compared and written back."""
 
     metadata: ObjectMeta
@@ -354,7 +354,7 @@ class ControllerRevision(Partial):
     data: msgspec.Raw = msgspec.Raw()
 
 
-class LeaseSpec(Partial):
+class LeaseSpec(Partial, frozen=True):
     """Who holds a lease, and since when."""
 
     holder_identity: str = ""
@@ -364,14 +364,14 @@ class LeaseSpec(Partial):
     lease_transitions: int = 0
 
 
-class Lease(Partial):
+class Lease(Partial, frozen=True):
     """The lock of a leader."""
 
     metadata: ObjectMeta
     spec: LeaseSpec = LeaseSpec()
 
 
-class ObjectReference(Partial):
+class ObjectReference(Partial, frozen=True):
     """What an event is about."""
 
     kind: str = ""
@@ -381,7 +381,7 @@ class ObjectReference(Partial):
     api_version: str = ""
 
 
-class Event(Partial):
+class Event(Partial, frozen=True):
     """Something that happened to an object."""
 
     metadata: ObjectMeta
