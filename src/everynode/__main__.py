@@ -1,0 +1,5 @@
+"""Lets `python -m everynode` do what `everynode` does."""
+
+from everynode.cli.main import main
+
+main()
