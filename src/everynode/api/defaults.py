@@ -1,0 +1,301 @@
+"""What the Kubernetes API fills in where a manifest says nothing.
+
+Everything here takes and returns plain JSON values and leaves its argument alone. A value of the
+wrong type is left as it is: naming it is the business of validation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from everynode.api import keys
+
+Object = dict[str, Any]
+
+FILE_MODE = 0o644
+CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
+
+# Stripped from templates and pods by every server since init containers have a field of their own.
+_OLD_INIT_CONTAINER_KEYS = (
+    "pod.beta.kubernetes.io/init-containers",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/init-container-statuses",
+)
+
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_HOST = rf"(?:{_NAME}(?:\.{_NAME})*|\[[0-9a-fA-F:]+\])"
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:{_HOST}(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?::(?P<tag>\w[\w.-]{{0,127}}))?"
+    r"(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
+
+
+def default_template(template: Object) -> Object:
+    """A copy of a pod template with every default of the native API filled in."""
+    made: Object = _copy(template)
+    _drop_old_annotations(made)
+    spec = _section(made, "spec")
+    if spec is not None:
+        _default_pod_spec(spec)
+    return made
+
+
+def default_pod(pod: Object) -> Object:
+    """A copy of a pod with the template's defaults and those that only pods get."""
+    made = default_template(pod)
+    spec = made.get("spec")
+    if not isinstance(spec, dict):
+        return made
+    for container in _items(spec, "initContainers", "containers"):
+        _request_what_is_limited(container.get("resources"))
+    _absent(spec, enableServiceLinks=True)
+    if spec.get("hostNetwork") is True:
+        for container in _items(spec, "initContainers", "containers"):
+            for port in _items(container, "ports"):
+                if port.get("containerPort"):
+                    _empty(port, hostPort=port["containerPort"])
+    return made
+
+
+def default_daemonset(daemonset: Object) -> Object:
+    """A copy of a DaemonSet of either kind with its defaults; only the native template gets any."""
+    made: Object = _copy(daemonset)
+    spec = _section(made, "spec")
+    if spec is None:
+        return made
+    if made.get("apiVersion") == keys.APPS_V1:
+        _default_native(spec)
+    else:
+        _default_advanced(spec)
+    return made
+
+
+# --- The DaemonSet's own fields ----------------------------------------------------------------
+
+
+def _default_native(spec: Object) -> None:
+    _absent(spec, revisionHistoryLimit=10)
+    rolling = _rolling_update(spec)
+    if rolling is not None:
+        _absent(rolling, maxUnavailable=1, maxSurge=0)
+    template = _section(spec, "template")
+    if template is not None:
+        spec["template"] = default_template(template)
+
+
+def _default_advanced(spec: Object) -> None:
+    _absent(spec, revisionHistoryLimit=10, burstReplicas=250)
+    rolling = _rolling_update(spec)
+    if rolling is None:
+        return
+    how = rolling.get("rollingUpdateType") or rolling.get("type")
+    if how == "Surging":
+        _absent(rolling, maxSurge=1, maxUnavailable=0)
+    elif rolling.get("maxUnavailable") is None and rolling.get("maxSurge") is None:
+        # One-sided on purpose: `maxSurge: 1` alone must not collide with a maxUnavailable of 1.
+        _absent(rolling, maxUnavailable=1, maxSurge=0)
+    if not how:
+        rolling["rollingUpdateType"] = "Standard"
+
+
+def _rolling_update(spec: Object) -> Object | None:
+    """The rollingUpdate block, made if it is missing; None where the strategy has none."""
+    strategy = _section(spec, "updateStrategy")
+    if strategy is None:
+        return None
+    _empty(strategy, type="RollingUpdate")
+    if strategy["type"] != "RollingUpdate":
+        return None
+    return _section(strategy, "rollingUpdate")
+
+
+# --- The pod -----------------------------------------------------------------------------------
+
+
+def _default_pod_spec(spec: Object) -> None:
+    _empty(
+        spec,
+        dnsPolicy="ClusterFirst",
+        restartPolicy="Always",
+        schedulerName="default-scheduler",
+    )
+    _absent(spec, securityContext={}, terminationGracePeriodSeconds=30)
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    for volume in _items(spec, "volumes"):
+        _default_volume(volume)
+    for container in _items(spec, *CONTAINER_LISTS):
+        _default_container(container)
+
+
+def _default_container(container: Object) -> None:
+    _empty(
+        container,
+        imagePullPolicy=pull_policy(container.get("image")),
+        terminationMessagePath="/dev/termination-log",
+        terminationMessagePolicy="File",
+    )
+    for port in _items(container, "ports"):
+        _empty(port, protocol="TCP")
+    for variable in _items(container, "env"):
+        source = variable.get("valueFrom")
+        if isinstance(source, dict):
+            _default_field_ref(source)
+            _absent(source.get("fileKeyRef"), optional=False)
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        _default_probe(container.get(name))
+    lifecycle = container.get("lifecycle")
+    if isinstance(lifecycle, dict):
+        for name in ("postStart", "preStop"):
+            handler = lifecycle.get(name)
+            if isinstance(handler, dict):
+                _empty(handler.get("httpGet"), path="/", scheme="HTTP")
+
+
+def pull_policy(image: object) -> str:
+    """The pull policy of an image that was given none: Always for the tag `latest` or no tag."""
+    parsed = _IMAGE.fullmatch(image) if isinstance(image, str) else None
+    if parsed is None:
+        return "IfNotPresent"
+    tag = parsed["tag"] or ("" if parsed["digest"] else "latest")
+    return "Always" if tag == "latest" else "IfNotPresent"
+
+
+def _default_probe(probe: object) -> None:
+    if not isinstance(probe, dict):
+        return
+    _empty(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
+    _empty(probe.get("httpGet"), path="/", scheme="HTTP")
+    _absent(probe.get("grpc"), service="")
+
+
+def _default_field_ref(source: Object) -> None:
+    _empty(source.get("fieldRef"), apiVersion="v1")
+
+
+# --- Volumes -----------------------------------------------------------------------------------
+
+# Defaults of volume sources: those of plain values, then those that only fill what is absent.
+_SOURCE_EMPTY: dict[str, Object] = {
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
+_SOURCE_ABSENT: dict[str, Object] = {
+    "hostPath": {"type": ""},
+    "secret": {"defaultMode": FILE_MODE},
+    "configMap": {"defaultMode": FILE_MODE},
+    "downwardAPI": {"defaultMode": FILE_MODE},
+    "projected": {"defaultMode": FILE_MODE},
+    "azureDisk": {
+        "cachingMode": "ReadWrite",
+        "fsType": "ext4",
+        "readOnly": False,
+        "kind": "Shared",
+    },
+}
+
+
+def _default_volume(volume: Object) -> None:
+    if not any(value is not None for key, value in volume.items() if key != "name"):
+        volume["emptyDir"] = {}
+    for name, values in _SOURCE_EMPTY.items():
+        _empty(volume.get(name), **values)
+    for name, values in _SOURCE_ABSENT.items():
+        _absent(volume.get(name), **values)
+    image = volume.get("image")
+    if isinstance(image, dict):
+        _empty(image, pullPolicy=pull_policy(image.get("reference")))
+    downward = volume.get("downwardAPI")
+    if isinstance(downward, dict):
+        for item in _items(downward, "items"):
+            _default_field_ref(item)
+    projected = volume.get("projected")
+    if isinstance(projected, dict):
+        for source in _items(projected, "sources"):
+            _default_projection(source)
+    ephemeral = volume.get("ephemeral")
+    if isinstance(ephemeral, dict):
+        _default_claim(ephemeral.get("volumeClaimTemplate"))
+
+
+def _default_projection(source: Object) -> None:
+    downward = source.get("downwardAPI")
+    if isinstance(downward, dict):
+        for item in _items(downward, "items"):
+            _default_field_ref(item)
+    _absent(source.get("serviceAccountToken"), expirationSeconds=3600)
+
+
+def _default_claim(template: object) -> None:
+    spec = _section(template, "spec") if isinstance(template, dict) else None
+    if spec is not None:
+        _absent(spec, volumeMode="Filesystem")
+
+
+# --- Resources ---------------------------------------------------------------------------------
+
+
+def _request_what_is_limited(resources: object) -> None:
+    if not isinstance(resources, dict) or not isinstance(resources.get("limits"), dict):
+        return
+    requests = _section(resources, "requests")
+    if requests is not None:
+        for name, amount in resources["limits"].items():
+            requests.setdefault(name, amount)
+
+
+# --- Plain JSON --------------------------------------------------------------------------------
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copy(item) for item in value]
+    return value
+
+
+def _drop_old_annotations(template: Object) -> None:
+    metadata = template.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if isinstance(annotations, dict):
+        for key in _OLD_INIT_CONTAINER_KEYS:
+            annotations.pop(key, None)
+
+
+def _section(parent: Object, name: str) -> Object | None:
+    """The object under that name, made if it is absent; None if something else is there."""
+    if parent.get(name) is None:
+        parent[name] = {}
+    section = parent[name]
+    return section if isinstance(section, dict) else None
+
+
+def _items(parent: Object, *names: str) -> Iterator[Object]:
+    for name in names:
+        items = parent.get(name)
+        if isinstance(items, list):
+            yield from (item for item in items if isinstance(item, dict))
+
+
+def _empty(target: object, **values: Any) -> None:
+    """Fill fields that Go holds by value: there, zero and absent are the same."""
+    if isinstance(target, dict):
+        for name, value in values.items():
+            if target.get(name) is not False and target.get(name) in (None, "", 0):
+                target[name] = value
+
+
+def _absent(target: object, **values: Any) -> None:
+    """Fill fields that Go holds by pointer: an explicit zero stands."""
+    if isinstance(target, dict):
+        for name, value in values.items():
+            if target.get(name) is None:
+                target[name] = value
