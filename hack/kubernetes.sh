@@ -75,7 +75,9 @@ go_build() {
 }
 
 # work_folder FOLDER: makes $work, a folder on the same file system that goes away when the script ends.
+# To be called under the lock: what a killed build left is removed.
 work_folder() {
+  rm -rf "$1"/.build.*
   work=$(mktemp -d "$1/.build.XXXXXX")
   trap 'rm -rf "$work"' EXIT
 }

@@ -1,0 +1,1 @@
+"""A real Kubernetes on this machine: its programs, and a control plane made of them."""

@@ -1,0 +1,174 @@
+"""The real control plane starts, answers, survives what it should, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everynode.cli.kubernetes import binaries
+from everynode.cli.kubernetes.controlplane import ControlPlane, Options
+from everynode.cli.kubernetes.processes import ProcessError
+from everynode.clock import SystemClock
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
+
+# The smallest control plane: what the tests of starting and stopping need.
+BARE = Options(scheduler=False, controllers=None)
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}}
+
+# Starts a bare control plane, says which processes it made, and waits for its end.
+PARENT = """
+import asyncio, json
+from everynode.cli.kubernetes.controlplane import ControlPlane, Options
+
+async def main():
+    plane = ControlPlane(Options(scheduler=False, controllers=None))
+    async with plane:
+        print(json.dumps(plane.pids), flush=True)
+        await plane.broken()
+
+asyncio.run(main())
+"""
+
+
+async def test_it_runs_a_cluster_and_leaves_nothing(programs: Path) -> None:
+    async with ControlPlane(Options(service_accounts=True)) as plane:
+        version = json.loads(await kubectl(programs, plane, "get", "--raw", "/version"))
+        await kubectl(programs, plane, "create", "namespace", "agents")
+        await kubectl(programs, plane, "create", "-f", "-", given=NODE)
+        nodes = await kubectl(programs, plane, "get", "nodes", "-o", "name")
+        # The controllers work: a new namespace gets its service account.
+        await kubectl(
+            programs, plane, "wait", "-n", "agents", "--for=create", "serviceaccount/default"
+        )
+        pids, folder = plane.pids, plane.folder
+        addresses = {address for pid in pids.values() for address in listening(pid)}
+        assert all(alive(pid) for pid in pids.values())
+
+    assert version["gitVersion"] == binaries.RELEASE
+    assert nodes == "node/one\n"
+    assert sorted(pids) == ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
+    assert addresses == {"127.0.0.1"}
+    assert not any(alive(pid) for pid in pids.values())
+    assert not folder.exists()
+
+
+@pytest.mark.usefixtures("programs")
+async def test_the_daemonset_controller_is_off_by_default() -> None:
+    async with ControlPlane(Options(scheduler=False)) as plane:
+        log = (plane.folder / "logs" / "kube-controller-manager.log").read_text()
+    assert '"Warning: controller is disabled" controller="daemonset-controller"' in log
+
+
+async def test_a_folder_keeps_the_cluster(programs: Path, tmp_path: Path) -> None:
+    options = Options(folder=tmp_path / "plane", scheduler=False, controllers=None)
+    async with ControlPlane(options) as plane:
+        token = plane.token
+        with pytest.raises(ProcessError, match="in use by another control plane"):
+            await ControlPlane(options).start()
+        await kubectl(programs, plane, "create", "-f", "-", given=NODE)
+        pids = plane.pids
+        for name in plane.pids:
+            await plane.restart(name)
+        assert set(pids.values()).isdisjoint(plane.pids.values())
+        assert await kubectl(programs, plane, "get", "nodes", "-o", "name") == "node/one\n"
+
+    async with ControlPlane(options) as plane:
+        assert plane.token == token
+        assert await kubectl(programs, plane, "get", "nodes", "-o", "name") == "node/one\n"
+
+
+@pytest.mark.usefixtures("programs")
+async def test_a_program_that_cannot_start_is_named_with_its_words(tmp_path: Path) -> None:
+    flags = {"kube-apiserver": ["--no-such-flag"]}
+    plane = ControlPlane(Options(folder=tmp_path, extra_flags=flags))
+    with pytest.raises(ProcessError, match=r"kube-apiserver ended(.|\n)*unknown flag"):
+        await plane.start()
+    assert not alive(plane.pids["etcd"])
+
+
+@pytest.mark.usefixtures("programs")
+async def test_a_program_that_dies_later_is_named() -> None:
+    async with ControlPlane(BARE) as plane:
+        os.kill(plane.pids["etcd"], signal.SIGKILL)
+        with pytest.raises(ProcessError, match="etcd ended with status -9"):
+            await plane.broken()
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+async def test_it_does_not_outlive_us(how: signal.Signals, tmp_path: Path) -> None:
+    with start_parent(tmp_path) as parent:
+        assert parent.stdout is not None
+        line = await asyncio.to_thread(parent.stdout.readline)
+        parent.send_signal(how)
+    pids = json.loads(line)
+    assert sorted(pids) == ["etcd", "kube-apiserver"]
+    await until_gone(pids.values())
+    if how == signal.SIGINT:
+        assert os.listdir(tmp_path) == []
+
+
+def start_parent(temporary: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PARENT],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+
+
+async def kubectl(programs: Path, plane: ControlPlane, *args: str, given: Any = None) -> str:
+    process = await asyncio.create_subprocess_exec(
+        programs / "kubectl",
+        f"--kubeconfig={plane.kubeconfig}",
+        *args,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate(json.dumps(given).encode() if given else None)
+    assert process.returncode == 0, err.decode()
+    return out.decode()
+
+
+def alive(pid: int) -> bool:
+    """Is there such a process, other than a dead one that nobody collects?"""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+async def until_gone(pids: Any) -> None:
+    clock = SystemClock()
+    deadline = clock.monotonic() + 30
+    while any(alive(pid) for pid in pids):
+        assert clock.monotonic() < deadline, f"still there: {pids}"
+        await clock.sleep(0.05)
+
+
+def listening(pid: int) -> set[str]:
+    """The addresses a process listens on."""
+    sockets = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        target = os.readlink(entry)
+        if target.startswith("socket:["):
+            sockets.add(target[8:-1])
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for row in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = row.split()
+            if state == "0A" and rest[5] in sockets:
+                raw = bytes.fromhex(local.partition(":")[0])
+                found.add(".".join(str(part) for part in reversed(raw)))
+    return found
