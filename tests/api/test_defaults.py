@@ -97,6 +97,7 @@ def test_a_container_gets_its_defaults() -> None:
         "imagePullPolicy": "IfNotPresent",
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
+        "resources": {},
     }
 
 
@@ -205,6 +206,32 @@ def test_a_pod_requests_what_it_limits() -> None:
         "memory": "1Gi",
     }
     assert pod["spec"]["enableServiceLinks"] is True
+
+
+def test_quantities_are_written_as_the_server_writes_them() -> None:
+    limits = {"cpu": 0.5, "memory": "1024Mi", "fine": "0.1m", "odd": "lots"}
+    made = container_of(resources={"limits": limits})["resources"]["limits"]
+    assert made == {"cpu": "500m", "memory": "1Gi", "fine": "1m", "odd": "lots"}
+    assert volume_of(emptyDir={"sizeLimit": "1024Ki"})["emptyDir"] == {"sizeLimit": "1Mi"}
+
+
+def test_a_reference_to_a_resource_has_a_divisor() -> None:
+    env = [{"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]
+    made = container_of(env=env)["env"][0]["valueFrom"]["resourceFieldRef"]
+    assert made == {"resource": "limits.cpu", "divisor": "0"}
+
+
+def test_a_pod_with_limits_of_its_own_requests_what_its_containers_need() -> None:
+    def asks(cpu: str, **fields: Any) -> Object:
+        return {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}} | fields
+
+    spec = {
+        "resources": {"limits": {"cpu": "4", "memory": "1Gi"}},
+        "initContainers": [asks("1", restartPolicy="Always"), asks("2500m")],
+        "containers": [asks("1"), asks("500m")],
+    }
+    made = defaults.default_pod({"spec": spec})["spec"]["resources"]
+    assert made["requests"] == {"cpu": "3500m", "memory": "1Gi"}
 
 
 def test_a_template_does_not_request_what_it_limits() -> None:

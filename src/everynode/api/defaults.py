@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from everynode.api import keys
+from everynode.api.quantity import ZERO, Quantity, QuantityError, parse_quantity
 
 Object = dict[str, Any]
 
@@ -53,6 +54,7 @@ def default_pod(pod: Object) -> Object:
         return made
     for container in _items(spec, "initContainers", "containers"):
         _request_what_is_limited(container.get("resources"))
+    _default_pod_requests(spec)
     _absent(spec, enableServiceLinks=True)
     if spec.get("hostNetwork") is True:
         for container in _items(spec, "initContainers", "containers"):
@@ -132,6 +134,8 @@ def _default_pod_spec(spec: Object) -> None:
         _default_volume(volume)
     for container in _items(spec, *CONTAINER_LISTS):
         _default_container(container)
+    _write_quantities(spec.get("overhead"))
+    _default_resources(spec.get("resources"))
 
 
 def _default_container(container: Object) -> None:
@@ -146,8 +150,10 @@ def _default_container(container: Object) -> None:
     for variable in _items(container, "env"):
         source = variable.get("valueFrom")
         if isinstance(source, dict):
-            _default_field_ref(source)
+            _default_reference(source)
             _absent(source.get("fileKeyRef"), optional=False)
+    _absent(container, resources={})
+    _default_resources(container["resources"])
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         _default_probe(container.get(name))
     lifecycle = container.get("lifecycle")
@@ -175,8 +181,13 @@ def _default_probe(probe: object) -> None:
     _absent(probe.get("grpc"), service="")
 
 
-def _default_field_ref(source: Object) -> None:
+def _default_reference(source: Object) -> None:
+    """Complete a reference of the downward API: to a field, or to a resource of a container."""
     _empty(source.get("fieldRef"), apiVersion="v1")
+    resource = source.get("resourceFieldRef")
+    if isinstance(resource, dict):
+        _absent(resource, divisor="0")
+        resource["divisor"] = write_quantity(resource["divisor"])
 
 
 # --- Volumes -----------------------------------------------------------------------------------
@@ -209,13 +220,16 @@ def _default_volume(volume: Object) -> None:
         _empty(volume.get(name), **values)
     for name, values in _SOURCE_ABSENT.items():
         _absent(volume.get(name), **values)
+    memory = volume.get("emptyDir")
+    if isinstance(memory, dict) and memory.get("sizeLimit") is not None:
+        memory["sizeLimit"] = write_quantity(memory["sizeLimit"])
     image = volume.get("image")
     if isinstance(image, dict):
         _empty(image, pullPolicy=pull_policy(image.get("reference")))
     downward = volume.get("downwardAPI")
     if isinstance(downward, dict):
         for item in _items(downward, "items"):
-            _default_field_ref(item)
+            _default_reference(item)
     projected = volume.get("projected")
     if isinstance(projected, dict):
         for source in _items(projected, "sources"):
@@ -229,7 +243,7 @@ def _default_projection(source: Object) -> None:
     downward = source.get("downwardAPI")
     if isinstance(downward, dict):
         for item in _items(downward, "items"):
-            _default_field_ref(item)
+            _default_reference(item)
     _absent(source.get("serviceAccountToken"), expirationSeconds=3600)
 
 
@@ -237,9 +251,34 @@ def _default_claim(template: object) -> None:
     spec = _section(template, "spec") if isinstance(template, dict) else None
     if spec is not None:
         _absent(spec, volumeMode="Filesystem")
+        _default_resources(spec.get("resources"))
 
 
 # --- Resources ---------------------------------------------------------------------------------
+
+
+def write_quantity(value: Any, *, milli: bool = False) -> Any:
+    """A quantity as Kubernetes writes it; what is none is returned as it is."""
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return value
+    try:
+        quantity = parse_quantity(value)
+    except QuantityError:
+        return value
+    return str(quantity.at_milli() if milli else quantity)
+
+
+def _default_resources(resources: object) -> None:
+    if isinstance(resources, dict):
+        _write_quantities(resources.get("limits"))
+        _write_quantities(resources.get("requests"))
+
+
+def _write_quantities(amounts: object) -> None:
+    """Rewrite a resource list; nothing in Kubernetes counts finer than a thousandth."""
+    if isinstance(amounts, dict):
+        for name, amount in amounts.items():
+            amounts[name] = write_quantity(amount, milli=True)
 
 
 def _request_what_is_limited(resources: object) -> None:
@@ -249,6 +288,51 @@ def _request_what_is_limited(resources: object) -> None:
     if requests is not None:
         for name, amount in resources["limits"].items():
             requests.setdefault(name, amount)
+
+
+def _default_pod_requests(spec: Object) -> None:
+    """With limits for the pod as a whole, its requests are those of its containers, else limits."""
+    resources = spec.get("resources")
+    if not isinstance(resources, dict) or not resources.get("limits"):
+        return
+    requests = _section(resources, "requests")
+    if requests is None or not isinstance(resources["limits"], dict):
+        return
+    for name in ("cpu", "memory"):
+        total = _sum_requests(spec, name)
+        if name not in requests and total is not None:
+            requests[name] = str(total)
+    for name, amount in resources["limits"].items():
+        if name in ("cpu", "memory") or name.startswith("hugepages-"):
+            requests.setdefault(name, amount)
+
+
+def _sum_requests(spec: Object, name: str) -> Quantity | None:
+    """What the containers request together at the most hungry moment of the pod's life."""
+    running = [_requested(c, name) for c in _items(spec, "containers")]
+    asked = [amount for amount in running if amount is not None]
+    sidecars = peak = ZERO
+    for container in _items(spec, "initContainers"):
+        amount = _requested(container, name)
+        if amount is None:
+            continue
+        asked.append(amount)
+        peak = max(peak, sidecars + amount)
+        if container.get("restartPolicy") == "Always":
+            sidecars += amount
+    if not asked:
+        return None
+    return max(sum((a for a in running if a is not None), sidecars), peak)
+
+
+def _requested(container: Object, name: str) -> Quantity | None:
+    resources = container.get("resources")
+    requests = resources.get("requests") if isinstance(resources, dict) else None
+    value = requests.get(name) if isinstance(requests, dict) else None
+    try:
+        return None if value is None else parse_quantity(value)
+    except (QuantityError, TypeError):
+        return None
 
 
 # --- Plain JSON --------------------------------------------------------------------------------
