@@ -20,7 +20,8 @@ class Fault(msgspec.Struct, frozen=True, gc=False):
     """Something wrong with an object, at a field path, in words a person understands."""
 
     path: str
-    message: str
+    message: str  # as Kubernetes words it: kind of error, value, detail
+    reason: str = "FieldValueInvalid"  # as in the causes of a Status
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
