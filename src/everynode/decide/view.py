@@ -38,3 +38,4 @@ class NodeView(msgspec.Struct, frozen=True):
     writes: tuple[OwnWrite, ...] = ()
     retry_at: float = 0.0
     trouble: str = ""  # why the last write on this node was refused, for the condition
+    strangers: tuple[str, ...] = ()  # uids of foreign pods that hold the name we would use

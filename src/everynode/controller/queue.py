@@ -1,0 +1,68 @@
+"""Which workloads need a look, each at most once, now or at a given time."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import OrderedDict
+
+from everynode.clock import Clock
+
+
+class Queue:
+    """A queue of keys: a key waits in it once however often it is added.
+
+    Bounded by the number of keys there are. One consumer at a time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._due: OrderedDict[str, None] = OrderedDict()
+        self._later: list[tuple[float, str]] = []
+        self._wake_at: dict[str, float] = {}  # the earliest time asked for, per key
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def add(self, key: str) -> None:
+        """The key needs a look now."""
+        if key not in self._due:
+            self._due[key] = None
+            self._changed.set()
+
+    def add_at(self, key: str, when: float) -> None:
+        """The key needs a look at that time, or earlier if asked so before."""
+        known = self._wake_at.get(key)
+        if known is None or when < known:
+            self._wake_at[key] = when
+            heapq.heappush(self._later, (when, key))
+            self._changed.set()
+
+    def discard(self, key: str) -> None:
+        """Nobody needs this key any more."""
+        self._due.pop(key, None)
+        self._wake_at.pop(key, None)
+
+    async def get(self) -> str:
+        """Wait for the next key that is due, oldest first."""
+        while True:
+            self._move_due()
+            if self._due:
+                return self._due.popitem(last=False)[0]
+            self._changed.clear()
+            pause = self._later[0][0] - self._clock.now() if self._later else None
+            try:
+                async with asyncio.timeout(pause):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+
+    def _move_due(self) -> None:
+        now = self._clock.now()
+        while self._later and self._later[0][0] <= now:
+            when, key = heapq.heappop(self._later)
+            # An entry that a later call superseded is dropped when its turn comes.
+            if self._wake_at.get(key) == when:
+                del self._wake_at[key]
+                self.add(key)

@@ -1,0 +1,72 @@
+"""Our own writes on nodes: under way, answered, of unknown outcome, seen.
+
+A node with a write that the cache does not show yet is counted at the worse of before and after
+(law 5), and is left alone until the write is seen or settled by a live look.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from everynode.api.objects import Pod
+from everynode.decide.actions import CreatePod, DeletePod, PodAction
+from everynode.decide.view import OwnWrite, Pending
+
+# An answered write normally shows in the cache within milliseconds; when it does not, look live.
+SETTLE_AFTER = 5.0
+
+
+class Stage(enum.Enum):
+    """How far a write has come."""
+
+    SENT = "sent"  # queued or on its way
+    ANSWERED = "answered"  # committed, the cache may not show it yet
+    UNKNOWN = "unknown"  # no answer: it may or may not have been committed
+
+
+@dataclass(slots=True)
+class Write:
+    """One own write on one node."""
+
+    action: PodAction
+    since: float
+    stage: Stage = Stage.SENT
+    uid: str = ""  # of the pod written, once known
+    version: int = 0  # resourceVersion of the answer, 0 while there is none
+
+    def view(self) -> OwnWrite:
+        """The write as the decision sees it."""
+        if isinstance(self.action, CreatePod):
+            return OwnWrite(Pending.CREATE, revision=self.action.revision)
+        kind = Pending.DELETE if isinstance(self.action, DeletePod) else Pending.PATCH
+        return OwnWrite(kind, uid=self.action.uid)
+
+    def seen(self, pods: Mapping[str, Pod], cache_version: int) -> bool:
+        """Whether the cache, which has come as far as `cache_version`, shows this write."""
+        if isinstance(self.action, DeletePod):
+            pod = pods.get(self.action.uid)
+            return pod is None or pod.terminating
+        if self.stage is not Stage.ANSWERED:
+            return False
+        if isinstance(self.action, CreatePod) and self.uid in pods:
+            return True
+        pod = pods.get(self.uid)
+        if pod is not None and version_of(pod) >= self.version:
+            return True
+        return cache_version >= self.version
+
+    def settle_at(self) -> float:
+        """When to look live if the cache still does not show the write."""
+        return self.since + SETTLE_AFTER
+
+
+def version_of(pod: Pod) -> int:
+    """The pod's resourceVersion as a number; API servers promise that they are comparable."""
+    return parse_version(pod.metadata.resource_version)
+
+
+def parse_version(text: str) -> int:
+    """A resourceVersion as a number, 0 when it is not one."""
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import asyncio
+
+from everynode.clock import SystemClock
+from everynode.controller.queue import Queue
+
+
+async def test_a_key_added_twice_comes_out_once() -> None:
+    queue = Queue(SystemClock())
+    queue.add("a")
+    queue.add("b")
+    queue.add("a")
+    assert [await queue.get(), await queue.get()] == ["a", "b"]
+    assert len(queue) == 0
+
+
+async def test_a_key_comes_out_when_its_time_has_come() -> None:
+    clock = SystemClock()
+    queue = Queue(clock)
+    when = clock.now() + 0.02
+    queue.add_at("later", when)
+    assert await queue.get() == "later"
+    assert clock.now() >= when
+
+
+async def test_the_earliest_of_several_times_counts_and_only_once() -> None:
+    clock = SystemClock()
+    queue = Queue(clock)
+    queue.add_at("a", clock.now() + 3600)
+    queue.add_at("a", clock.now() - 1)
+    assert await queue.get() == "a"
+    queue.add("b")
+    assert await queue.get() == "b"
+
+
+async def test_a_waiting_consumer_is_woken_by_a_new_key() -> None:
+    queue = Queue(SystemClock())
+    consumer = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add("a")
+    assert await consumer == "a"
+
+
+async def test_a_discarded_key_does_not_come_out() -> None:
+    clock = SystemClock()
+    queue = Queue(clock)
+    queue.add("gone")
+    queue.add_at("gone", clock.now() - 1)
+    queue.discard("gone")
+    queue.add("here")
+    assert await queue.get() == "here"
