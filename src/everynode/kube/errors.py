@@ -1,0 +1,251 @@
+"""What a refusal means: one tree of errors by what the caller should do about it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from everynode.kube.requests import Request, Response
+from everynode.kube.transport import TransportError
+
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class KubeError(Exception):
+    """The server did not do what was asked.
+
+    `message` is the server's own; `verb`, `resource`, `namespace` and `name` say what was asked.
+    `retry_after` is set where the server said when to come back.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        asked: Asked | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.asked = asked or Asked()
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return f"cannot {self.asked}: {self.message}" if self.asked.verb else self.message
+
+
+class Conflict(KubeError):
+    """The object is no longer what the precondition said: look again, decide again."""
+
+
+class AlreadyExists(KubeError):
+    """The name is taken: look at who holds it."""
+
+
+class NotFound(KubeError):
+    """The object is gone, or its namespace is."""
+
+
+class NotServed(NotFound):
+    """The server does not know this kind: its CRD is not installed (yet)."""
+
+
+class Gone(KubeError):
+    """The resource version or page token is too old: list again."""
+
+
+class Invalid(KubeError):
+    """The server will never accept this request as it is."""
+
+
+class Forbidden(KubeError):
+    """We lack a permission; somebody must grant it, so keep trying at leisure."""
+
+
+class Denied(KubeError):
+    """Admission refused the object: a policy, a webhook, or one of the meanings below."""
+
+
+class NamespaceTerminating(Denied):
+    """Nothing can be created in a namespace that is being deleted."""
+
+
+class QuotaExceeded(Denied):
+    """The namespace's quota is used up."""
+
+
+class Unauthorized(KubeError):
+    """The server does not know who we are: credentials are wrong or have expired."""
+
+
+class TooManyRequests(KubeError):
+    """The server asks us to slow down; `retry_after` says for how long."""
+
+
+class Unavailable(KubeError):
+    """The server was not reached, or could not serve; nothing was changed."""
+
+
+class UnknownOutcome(KubeError):
+    """A write may have happened or not: settle it by reading the object live."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request in the words RBAC uses, for messages people can act upon."""
+
+    verb: str = ""
+    resource: str = ""  # with group and subresource: daemonsets.apps/status
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource}{f' {self.name}' if self.name else ''}{where}"
+
+
+def describe(request: Request) -> Asked:
+    """Say in RBAC's words what a request asks."""
+    parts = request.path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) > 2:
+        group, rest = "", parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, rest = parts[1], parts[3:]
+    else:
+        return Asked(verb=_VERBS.get(request.method, "get"), resource=request.path)
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    name = rest[1] if len(rest) > 1 else ""
+    resource = f"{rest[0]}.{group}" if group else rest[0]
+    if len(rest) > 2:
+        resource = f"{resource}/{rest[2]}"
+    return Asked(verb=_verb(request, name), resource=resource, namespace=namespace, name=name)
+
+
+def _verb(request: Request, name: str) -> str:
+    if request.method in _VERBS:
+        return _VERBS[request.method]
+    if ("watch", "true") in request.query:
+        return "watch"
+    return "get" if name else "list"
+
+
+# --- From an answer to its meaning ---------------------------------------------------------------
+
+
+class _Cause(msgspec.Struct, frozen=True):
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class _Details(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    kind: str = ""
+    causes: tuple[_Cause, ...] = ()
+    retry_after_seconds: int = 0
+
+
+class _Status(msgspec.Struct, frozen=True):
+    kind: str = ""
+    message: str = ""
+    reason: str = ""
+    details: _Details = _Details()
+    code: int = 0
+
+
+_status_decoder: Final = msgspec.json.Decoder(_Status)
+
+
+def from_response(request: Request, response: Response) -> KubeError:
+    """Return the meaning of an answer that is not a success."""
+    status = _decode_status(response.body)
+    retry_after = _retry_after(response.headers.get("retry-after", ""), status)
+    meaning = _meaning(request, response.status, status)
+    return meaning(
+        status.message or _plain_text(response),
+        status=response.status,
+        asked=describe(request),
+        retry_after=retry_after,
+    )
+
+
+def from_status(request: Request, body: bytes) -> KubeError:
+    """Return the meaning of a Status that came as the ERROR event of a watch."""
+    status = _decode_status(body)
+    return from_response(request, Response(status.code or 500, body))
+
+
+def from_transport(request: Request, error: TransportError) -> KubeError:
+    """Return the meaning of an answer that never came."""
+    unknown = error.sent and request.method in _VERBS
+    return (UnknownOutcome if unknown else Unavailable)(str(error), asked=describe(request))
+
+
+def _meaning(request: Request, code: int, status: _Status) -> type[KubeError]:
+    if code >= 500:
+        return _server_error(request, code, status)
+    match code:
+        case 401:
+            return Unauthorized
+        case 403:
+            return _forbidden(status)
+        case 404:
+            return NotFound if status.kind == "Status" and status.details.kind else NotServed
+        case 409:
+            return AlreadyExists if status.reason == "AlreadyExists" else Conflict
+        case 410:
+            return Gone
+        case 422 if any(cause.field == "metadata.uid" for cause in status.details.causes):
+            # A patch names the uid it means; another object has taken the name.
+            return Conflict
+        case 429:
+            return TooManyRequests
+    return Denied if _from_webhook(status) else Invalid
+
+
+def _forbidden(status: _Status) -> type[KubeError]:
+    if any(cause.reason == "NamespaceTerminating" for cause in status.details.causes):
+        return NamespaceTerminating
+    if "exceeded quota" in status.message:
+        return QuotaExceeded
+    # RBAC says that somebody "cannot" do something to a resource; every other 403 is admission.
+    if "cannot " in status.message and " resource " in status.message:
+        return Forbidden
+    return Denied if " is forbidden: " in status.message or _from_webhook(status) else Forbidden
+
+
+def _server_error(request: Request, code: int, status: _Status) -> type[KubeError]:
+    if request.method not in _VERBS:
+        return Unavailable
+    if "failed calling webhook" in status.message or _from_webhook(status):
+        return Denied  # admission comes before storage: nothing was written
+    if code == 503 and status.kind == "Status":
+        return Unavailable  # the server itself says that it did not serve; proxies say anything
+    # 500 and 504 also come when etcd did not answer in time, and it may have committed.
+    return UnknownOutcome
+
+
+def _from_webhook(status: _Status) -> bool:
+    return status.message.startswith("admission webhook ")
+
+
+def _decode_status(body: bytes) -> _Status:
+    try:
+        return _status_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _Status()
+
+
+def _retry_after(header: str, status: _Status) -> float | None:
+    if header.isdigit():
+        return float(header)
+    return float(status.details.retry_after_seconds) or None
+
+
+def _plain_text(response: Response) -> str:
+    text = response.body[:200].decode("utf-8", "replace").strip().splitlines()
+    return f"HTTP {response.status}{f': {text[0]}' if text else ''}"

@@ -1,0 +1,56 @@
+"""Which kinds we ask for, and where an API server keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind as the server's paths name it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """What objects of this kind write into `apiVersion`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def full_name(self) -> str:
+        """The name people give it to kubectl and find in RBAC errors: `daemonsets.apps`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "", *, subresource: str = "") -> str:
+        """The path of one object, of a namespace's collection or of the whole collection."""
+        if name and self.namespaced and not namespace:
+            raise ValueError(f"{self.full_name} {name!r}: a namespace is needed")
+        parts = ["/apis" if self.group else "/api", self.api_version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        parts += [part for part in (name, subresource) if part]
+        return "/".join(parts)
+
+
+PODS: Final = Resource("", "v1", "pods", "Pod")
+NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+EVENTS: Final = Resource("", "v1", "events", "Event")
+DAEMONSETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
+ADVANCED_V1ALPHA1: Final = Resource("apps.kruise.io", "v1alpha1", "daemonsets", "DaemonSet")
+ADVANCED: Final = Resource("apps.kruise.io", "v1beta1", "daemonsets", "DaemonSet")
+REVISIONS: Final = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
+LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+CRDS: Final = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)

@@ -1,0 +1,206 @@
+"""Building the requests we make: one function for each thing one can ask of an API server."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from everynode.kube.requests import APPLY_PATCH, MERGE_PATCH, Request
+from everynode.kube.resources import Resource
+
+PAGE: Final = 500  # objects per page of a list: kubectl's and client-go's size
+_MUTATING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+# How much longer than the server we wait for its answer to a write.
+_ANSWER_GRACE: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which objects of a collection are meant; everything, unless something is said."""
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+
+
+EVERYTHING: Final = Scope()
+Query = tuple[tuple[str, str], ...]
+
+
+def is_write(request: Request) -> bool:
+    """Whether the request may change something on the server."""
+    return request.method in _MUTATING
+
+
+def get(resource: Resource, name: str, *, namespace: str = "", subresource: str = "") -> Request:
+    """Read one object."""
+    return Request("GET", resource.path(namespace, name, subresource=subresource))
+
+
+def list_page(
+    resource: Resource,
+    *,
+    scope: Scope = EVERYTHING,
+    token: str = "",
+    limit: int = PAGE,
+) -> Request:
+    """Read one page of a collection.
+
+    The resource version is left out: the server then answers with the most recent state, which
+    is what makes a decision after a start or a leader change safe.
+    """
+    query = _present(
+        ("labelSelector", scope.labels),
+        ("fieldSelector", scope.fields),
+        ("limit", str(limit) if limit else ""),
+        ("continue", token),
+    )
+    return Request("GET", resource.path(scope.namespace), query)
+
+
+def watch(
+    resource: Resource,
+    *,
+    version: str,
+    seconds: int,
+    scope: Scope = EVERYTHING,
+) -> Request:
+    """Watch a collection from a resource version on, with bookmarks."""
+    query = _present(
+        ("watch", "true"),
+        ("allowWatchBookmarks", "true"),
+        ("resourceVersion", version),
+        ("timeoutSeconds", str(seconds)),
+        ("labelSelector", scope.labels),
+        ("fieldSelector", scope.fields),
+    )
+    return Request("GET", resource.path(scope.namespace), query)
+
+
+def watch_list(
+    resource: Resource,
+    *,
+    seconds: int,
+    scope: Scope = EVERYTHING,
+) -> Request:
+    """Watch a collection, beginning with what is there now, as one consistent stream."""
+    query = _present(
+        ("watch", "true"),
+        ("allowWatchBookmarks", "true"),
+        ("sendInitialEvents", "true"),
+        ("resourceVersionMatch", "NotOlderThan"),
+        ("timeoutSeconds", str(seconds)),
+        ("labelSelector", scope.labels),
+        ("fieldSelector", scope.fields),
+    )
+    return Request("GET", resource.path(scope.namespace), query)
+
+
+def create(
+    resource: Resource,
+    body: Any,
+    *,
+    namespace: str = "",
+    name: str = "",
+    subresource: str = "",
+    manager: str = "",
+    dry_run: bool = False,
+) -> Request:
+    """Create an object; with a name and a subresource, POST to that (evictions, bindings)."""
+    path = resource.path(namespace, name, subresource=subresource)
+    return Request("POST", path, _write_query(manager, dry_run=dry_run), _encode(body))
+
+
+def replace(
+    resource: Resource,
+    name: str,
+    body: Any,
+    *,
+    namespace: str = "",
+    subresource: str = "",
+    manager: str = "",
+    dry_run: bool = False,
+) -> Request:
+    """Replace an object; the resource version in the body is the precondition."""
+    path = resource.path(namespace, name, subresource=subresource)
+    return Request("PUT", path, _write_query(manager, dry_run=dry_run), _encode(body))
+
+
+def patch(
+    resource: Resource,
+    name: str,
+    body: Any,
+    *,
+    kind: str = MERGE_PATCH,
+    namespace: str = "",
+    subresource: str = "",
+    manager: str = "",
+    dry_run: bool = False,
+) -> Request:
+    """Change an object by a JSON, merge or strategic patch; its media type is the `kind`."""
+    path = resource.path(namespace, name, subresource=subresource)
+    query = _write_query(manager, dry_run=dry_run)
+    return Request("PATCH", path, query, _encode(body), kind)
+
+
+def apply(
+    resource: Resource,
+    name: str,
+    body: Any,
+    *,
+    manager: str,
+    namespace: str = "",
+    force: bool = False,
+    dry_run: bool = False,
+) -> Request:
+    """Apply a configuration on the server's side, creating the object if it is missing."""
+    query = (*_write_query(manager, dry_run=dry_run), ("force", "true" if force else "false"))
+    path = resource.path(namespace, name)
+    return Request("PATCH", path, query, _encode(body), APPLY_PATCH)
+
+
+def delete(
+    resource: Resource,
+    name: str,
+    *,
+    namespace: str = "",
+    uid: str = "",
+    version: str = "",
+    grace_seconds: int | None = None,
+    propagation: str = "",
+    dry_run: bool = False,
+) -> Request:
+    """Delete an object, if it is still the one with this uid at this resource version."""
+    options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    preconditions = dict(_present(("uid", uid), ("resourceVersion", version)))
+    if preconditions:
+        options["preconditions"] = preconditions
+    if grace_seconds is not None:
+        options["gracePeriodSeconds"] = grace_seconds
+    if propagation:
+        options["propagationPolicy"] = propagation
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return Request("DELETE", resource.path(namespace, name), body=_encode(options))
+
+
+def limited(request: Request, seconds: float) -> Request:
+    """Return the write with a limit the server itself keeps: later than that it is refused."""
+    whole = max(1, int(seconds))
+    query = (*(pair for pair in request.query if pair[0] != "timeout"), ("timeout", f"{whole}s"))
+    return dataclasses.replace(request, query=query, timeout=whole + _ANSWER_GRACE)
+
+
+def _write_query(manager: str, *, dry_run: bool) -> Query:
+    return _present(("fieldManager", manager), ("dryRun", "All" if dry_run else ""))
+
+
+def _present(*pairs: tuple[str, str]) -> Query:
+    return tuple(pair for pair in pairs if pair[1])
+
+
+def _encode(body: Any) -> bytes:
+    return body if isinstance(body, bytes) else msgspec.json.encode(body)

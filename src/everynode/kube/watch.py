@@ -1,0 +1,355 @@
+"""Keeping a copy of one collection up to date: the requests and streams of a list+watch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from everynode.clock import Clock
+from everynode.kube import verbs
+from everynode.kube.cache import Object
+from everynode.kube.client import decode_page
+from everynode.kube.errors import KubeError, NotServed, from_response, from_status
+from everynode.kube.requests import Request, Response
+from everynode.kube.resources import Resource
+from everynode.kube.states import (
+    Broken,
+    Complete,
+    Ended,
+    Outcome,
+    PageRead,
+    Position,
+    Refused,
+    Silent,
+    State,
+    advance,
+)
+from everynode.kube.transport import Stream, Transport, TransportError
+from everynode.kube.verbs import EVERYTHING, Scope
+
+# The server sends a bookmark about once a minute; half as long again means a dead connection.
+IDLE_LIMIT: Final = 90.0
+# Between the initial events of a watch-list nothing has to be waited for.
+INITIAL_IDLE_LIMIT: Final = 30.0
+# Watches are renewed every 5 to 10 minutes, so that no server keeps us for ever.
+SHORTEST_LIFE: Final = 300
+LONGEST_LIFE: Final = 600
+_OVERTIME: Final = 30.0  # given to a server that does not end a watch when asked
+_BREATH: Final = 64  # events handled before others get a turn
+
+_END_OF_INITIAL_EVENTS: Final = b'"k8s.io/initial-events-end"'
+
+T = TypeVar("T", bound=Object)
+T_contra = TypeVar("T_contra", contravariant=True)
+R = TypeVar("R")
+
+
+class Consumer(Protocol[T_contra]):
+    """Whoever keeps the copy."""
+
+    def replace(self, objects: Iterable[T_contra], version: str) -> None:
+        """These are all the objects there are; whatever else is known has vanished."""
+        ...
+
+    def upsert(self, item: T_contra) -> None:
+        """This object is new or has changed."""
+        ...
+
+    def delete(self, item: T_contra) -> None:
+        """This object, as it was last, is gone."""
+        ...
+
+    def bookmark(self, version: str) -> None:
+        """Everything up to this version has been told."""
+        ...
+
+
+class Observer(Protocol):
+    """Whoever wants to know how the watch itself is doing."""
+
+    def watch_trouble(self, resource: Resource, message: str) -> None:
+        """Something new is wrong; an empty message says that all is well again."""
+        ...
+
+    def watch_restarted(self, resource: Resource, reason: str) -> None:
+        """A request had to be made again: `broken`, `gone`, `silent`, `refused` and the like."""
+        ...
+
+    def object_left_out(self, resource: Resource, name: str, message: str) -> None:
+        """An object cannot be read, and is treated as if it were not there."""
+        ...
+
+
+class Nobody:
+    """An observer that does not care."""
+
+    def watch_trouble(self, resource: Resource, message: str) -> None:
+        """Ignore it."""
+
+    def watch_restarted(self, resource: Resource, reason: str) -> None:
+        """Ignore it."""
+
+    def object_left_out(self, resource: Resource, name: str, message: str) -> None:
+        """Ignore it."""
+
+
+class _Meta(msgspec.Struct, rename={"version": "resourceVersion"}):
+    name: str = ""
+    namespace: str = ""
+    version: str = ""
+
+
+class _Bare(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw = msgspec.Raw()
+
+
+_event_decoder: Final = msgspec.json.Decoder(_Event)
+_bare_decoder: Final = msgspec.json.Decoder(_Bare)
+
+
+class Watcher(Generic[T]):
+    """Keeps one consumer's copy of one collection up to date, for as long as it runs."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        *,
+        resource: Resource,
+        decode: Callable[[bytes], T],
+        consumer: Consumer[T],
+        scope: Scope = EVERYTHING,
+        observer: Observer | None = None,
+    ) -> None:
+        self.resource = resource
+        self.trouble = ""
+        self.missing = False  # the server does not know the kind, and never did
+        self.heard_at = clock.monotonic()  # when the server last said anything useful
+        self.tried_at = clock.monotonic()  # when we last asked or heard anything
+        self._transport = transport
+        self._clock = clock
+        self._decode = decode
+        self._consumer = consumer
+        self._scope = scope
+        self._observer: Observer = observer or Nobody()
+        self._position = Position()
+        self._gathered: list[T] = []
+        self._version = ""  # the last one heard on the present stream
+        self._heard = False  # whether anything came on it
+        self._synced = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._interrupted = asyncio.Event()
+
+    @property
+    def synced(self) -> bool:
+        """Whether the consumer has a whole copy that no refresh has put in doubt."""
+        return self._synced.is_set()
+
+    async def settled(self) -> None:
+        """Wait until the copy is whole, or the kind is known not to be served."""
+        await self._settled.wait()
+
+    async def refresh(self) -> None:
+        """List everything again, in its most recent state, and wait until the copy shows it."""
+        self._synced.clear()
+        self._interrupted.set()
+        await self._synced.wait()
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        while True:
+            if self._interrupted.is_set():
+                self._interrupted.clear()
+                self._position = self._position.restarted()
+            outcome = await self._unless_interrupted(self._ask())
+            if outcome is None:
+                continue
+            step = advance(self._position, outcome)
+            self._position = step.position
+            self._note(outcome, step.trouble, step.reason)
+            if step.pause:
+                pause = self._clock.jitter(step.pause / 2, step.pause)
+                await self._unless_interrupted(self._clock.sleep(pause))
+
+    async def _ask(self) -> Outcome:
+        self.tried_at = self._clock.monotonic()
+        position = self._position
+        if position.state is State.LIST:
+            page = verbs.list_page(self.resource, scope=self._scope, token=position.token)
+            return await self._read_page(page)
+        life = int(self._clock.jitter(SHORTEST_LIFE, LONGEST_LIFE))
+        if position.state is State.WATCH_LIST:
+            self._gathered = []
+            request = verbs.watch_list(self.resource, seconds=life, scope=self._scope)
+        else:
+            request = verbs.watch(
+                self.resource, version=position.version, seconds=life, scope=self._scope
+            )
+        return await self._follow(request, life)
+
+    # --- Lists -----------------------------------------------------------------------------
+
+    async def _read_page(self, request: Request) -> Outcome:
+        if not self._position.token:
+            self._gathered = []
+        try:
+            response = await self._transport.send(request)
+        except TransportError as error:
+            return Broken("", f"cannot reach the server: {error}")
+        if not response.ok:
+            return Refused("", from_response(request, response))
+        page = decode_page(response.body)
+        # Each object is decoded by itself, so that it does not keep the whole page in memory.
+        for item in page.items:
+            self._gather(bytes(item))
+        if not page.token:
+            self._hand_over(page.version)
+        return PageRead(page.version, page.token)
+
+    def _gather(self, body: bytes) -> None:
+        item = self._try_decode(body)
+        if item is not None:
+            self._gathered.append(item)
+
+    def _hand_over(self, version: str) -> None:
+        gathered, self._gathered = self._gathered, []
+        self._consumer.replace(gathered, version)
+        self.heard_at = self._clock.monotonic()
+        self.missing = False
+        self._settled.set()
+        # A refresh asked for meanwhile wants a list that began after it was asked.
+        if not self._interrupted.is_set():
+            self._synced.set()
+
+    # --- Streams ---------------------------------------------------------------------------
+
+    async def _follow(self, request: Request, life: float) -> Outcome:
+        self._version, self._heard = self._position.version, False
+        try:
+            stream = await self._transport.open(request)
+        except TransportError as error:
+            return Broken(self._version, f"cannot reach the server: {error}")
+        try:
+            if stream.status != 200:
+                response = Response(stream.status, await stream.read(), stream.headers)
+                return Refused(self._version, from_response(request, response))
+            return await self._unless_silent(self._read(stream, request), life)
+        except TransportError as error:
+            return Broken(self._version, str(error), self._heard)
+        finally:
+            await stream.close()
+
+    async def _read(self, stream: Stream, request: Request) -> Outcome:
+        began = self._clock.monotonic()
+        count = 0
+        while True:
+            try:
+                line = await stream.readline()
+                if not line:
+                    return Ended(self._version, self._clock.monotonic() - began, self._heard)
+                failure = self._handle(line, request)
+            except TransportError as error:
+                return Broken(self._version, str(error), self._heard)
+            except msgspec.DecodeError as error:
+                return Broken(self._version, f"half an event came: {error}", self._heard)
+            if failure is not None:
+                return Refused(self._version, failure, self._heard)
+            self.heard_at = self.tried_at = self._clock.monotonic()
+            self._heard = True
+            count += 1
+            if count % _BREATH == 0:
+                await self._clock.sleep(0)
+
+    def _handle(self, line: bytes, request: Request) -> KubeError | None:
+        event = _event_decoder.decode(line)
+        if event.type == "ERROR":
+            return from_status(request, bytes(event.object))
+        if event.type == "BOOKMARK":
+            self._bookmark(bytes(event.object))
+            return None
+        item = self._try_decode(bytes(event.object))
+        if item is None:
+            return None
+        if self._position.state is State.WATCH_LIST:
+            self._gathered.append(item)
+            return None
+        self._version = item.metadata.resource_version
+        if event.type == "DELETED":
+            self._consumer.delete(item)
+        else:
+            self._consumer.upsert(item)
+        return None
+
+    def _bookmark(self, body: bytes) -> None:
+        self._version = _bare_decoder.decode(body).metadata.version
+        if self._position.state is State.WATCH:
+            self._consumer.bookmark(self._version)
+        elif _END_OF_INITIAL_EVENTS in body:
+            complete = Complete(self._version)
+            self._hand_over(self._version)
+            self._position = advance(self._position, complete).position
+            self._note(complete, "", "")
+
+    async def _unless_silent(self, reading: Coroutine[Any, Any, Outcome], life: float) -> Outcome:
+        self.tried_at = self._clock.monotonic()
+        async with asyncio.TaskGroup() as group:
+            reader = group.create_task(reading)
+            guard = group.create_task(self._until_silent(life))
+            await asyncio.wait((reader, guard), return_when=asyncio.FIRST_COMPLETED)
+            guard.cancel()
+            if reader.done():
+                return reader.result()
+            reader.cancel()
+        return Silent(self._version)
+
+    async def _until_silent(self, life: float) -> None:
+        end = self._clock.monotonic() + life + _OVERTIME
+        while True:
+            watching = self._position.state is State.WATCH
+            limit = IDLE_LIMIT if watching else INITIAL_IDLE_LIMIT
+            remaining = min(self.tried_at + limit, end) - self._clock.monotonic()
+            if remaining <= 0:
+                return
+            await self._clock.sleep(remaining)
+
+    # --- Both ------------------------------------------------------------------------------
+
+    def _try_decode(self, body: bytes) -> T | None:
+        try:
+            return self._decode(body)
+        except ValueError as error:  # msgspec's errors are ValueErrors too
+            # One object that we cannot read must not keep us from all the others.
+            meta = _bare_decoder.decode(body).metadata
+            name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+            self._observer.object_left_out(self.resource, name, str(error))
+            return None
+
+    async def _unless_interrupted(self, work: Coroutine[Any, Any, R]) -> R | None:
+        """Do the work, but give it up as soon as a refresh is asked for."""
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(work)
+            interrupted = group.create_task(self._interrupted.wait())
+            await asyncio.wait((working, interrupted), return_when=asyncio.FIRST_COMPLETED)
+            interrupted.cancel()
+            if working.done():
+                return working.result()
+            working.cancel()
+        return None
+
+    def _note(self, outcome: Outcome, trouble: str, reason: str) -> None:
+        if reason:
+            self._observer.watch_restarted(self.resource, reason)
+        if isinstance(outcome, Refused) and isinstance(outcome.error, NotServed):
+            self.missing = not self.synced
+            self._settled.set()
+        if trouble != self.trouble:
+            self.trouble = trouble
+            self._observer.watch_trouble(self.resource, trouble)
