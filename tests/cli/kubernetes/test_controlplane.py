@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,10 @@ async def test_it_runs_a_cluster_and_leaves_nothing(programs: Path) -> None:
 
 @pytest.mark.usefixtures("programs")
 async def test_the_daemonset_controller_is_off_by_default() -> None:
+    words = '"Warning: controller is disabled" controller="daemonset-controller"'
     async with ControlPlane(Options(scheduler=False)) as plane:
-        log = (plane.folder / "logs" / "kube-controller-manager.log").read_text()
-    assert '"Warning: controller is disabled" controller="daemonset-controller"' in log
+        log = plane.folder / "logs" / "kube-controller-manager.log"
+        await until(lambda: words in log.read_text(), words)
 
 
 async def test_a_folder_keeps_the_cluster(programs: Path, tmp_path: Path) -> None:
@@ -112,7 +114,7 @@ async def test_it_does_not_outlive_us(how: signal.Signals, tmp_path: Path) -> No
         parent.send_signal(how)
     pids = json.loads(line)
     assert sorted(pids) == ["etcd", "kube-apiserver"]
-    await until_gone(pids.values())
+    await until(lambda: not any(alive(pid) for pid in pids.values()), "no process is left")
     if how == signal.SIGINT:
         assert os.listdir(tmp_path) == []
 
@@ -149,11 +151,11 @@ def alive(pid: int) -> bool:
     return state not in "ZX"
 
 
-async def until_gone(pids: Any) -> None:
+async def until(holds: Callable[[], bool], what: str) -> None:
     clock = SystemClock()
     deadline = clock.monotonic() + 30
-    while any(alive(pid) for pid in pids):
-        assert clock.monotonic() < deadline, f"still there: {pids}"
+    while not holds():
+        assert clock.monotonic() < deadline, f"not within 30 s: {what}"
         await clock.sleep(0.05)
 
 
