@@ -1,0 +1,87 @@
+"""Whose pod it is: owned, to be adopted, to be released, or none of our business."""
+
+from __future__ import annotations
+
+import enum
+from functools import lru_cache
+from typing import Any
+
+from everynode.api import keys
+from everynode.api.daemonset import DaemonSet, Flavour, LabelSelector, Requirement
+from everynode.api.objects import OwnerReference, Pod
+from everynode.api.selector import Matcher, SelectorError, compile_selector
+from everynode.decide.actions import Because, PatchPod
+from everynode.decide.patch import patch_pod
+
+
+class Claim(enum.Enum):
+    """What a DaemonSet does about a pod."""
+
+    OWN = "own"
+    ADOPT = "adopt"
+    RELEASE = "release"
+    IGNORE = "ignore"
+
+
+def claim(ds: DaemonSet, pod: Pod) -> Claim:
+    """What the DaemonSet does about a pod of its namespace."""
+    if pod.metadata.namespace != ds.namespace:
+        return Claim.IGNORE
+    deleting = ds.metadata.deletion_timestamp is not None
+    controller = pod.metadata.controller
+    if controller is not None and not is_owner(ds, controller):
+        return Claim.IGNORE
+    matcher = _matcher(ds.selector)
+    if controller is not None:
+        # Without a selector that can be understood nothing is known of its labels: it stays.
+        released = matcher is not None and not matcher.matches(pod.metadata.labels)
+        return Claim.RELEASE if released and not deleting else Claim.OWN
+    if deleting or pod.terminating or keys.PULLER in pod.metadata.labels:
+        return Claim.IGNORE
+    # A selector without a requirement would adopt every orphan of the namespace.
+    if matcher is None or matcher.everything or not matcher.matches(pod.metadata.labels):
+        return Claim.IGNORE
+    return Claim.ADOPT
+
+
+def is_owner(ds: DaemonSet, reference: OwnerReference) -> bool:
+    """Whether the reference means this DaemonSet, in whatever version of the API."""
+    group = keys.NATIVE_GROUP if ds.flavour is Flavour.NATIVE else keys.KRUISE_GROUP
+    return (reference.uid, reference.kind, reference.group) == (ds.uid, keys.KIND, group)
+
+
+def owner_reference(ds: DaemonSet) -> dict[str, Any]:
+    """The controller reference of everything the DaemonSet makes."""
+    return {
+        "apiVersion": keys.APPS_V1 if ds.flavour is Flavour.NATIVE else keys.V1BETA1,
+        "kind": keys.KIND,
+        "name": ds.name,
+        "uid": ds.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def adopt_patch(ds: DaemonSet, pod: Pod) -> PatchPod:
+    """Make an orphan ours; the DaemonSet must have been read live before the first adoption."""
+    return patch_pod(pod, Because.ADOPT, metadata={"ownerReferences": [owner_reference(ds)]})
+
+
+def release_patch(ds: DaemonSet, pod: Pod) -> PatchPod:
+    """Let a pod go whose labels no longer match; it runs on, nobody's."""
+    gone = {"$patch": "delete", "uid": ds.uid}
+    return patch_pod(pod, Because.RELEASE, metadata={"ownerReferences": [gone]})
+
+
+def _matcher(selector: LabelSelector) -> Matcher | None:
+    return _compile(tuple(sorted(selector.match_labels.items())), selector.match_expressions)
+
+
+@lru_cache(maxsize=256)
+def _compile(
+    labels: tuple[tuple[str, str], ...], expressions: tuple[Requirement, ...]
+) -> Matcher | None:
+    try:
+        return compile_selector(LabelSelector(dict(labels), expressions))
+    except SelectorError:
+        return None

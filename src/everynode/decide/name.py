@@ -1,0 +1,45 @@
+"""What a new pod is called: two creators of the same pod must choose the same name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+# Kubernetes' own alphabet for generated names: no vowels, so that no words appear.
+ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+# 27 letters carry 4.75 bits each: 13 of them are more than 61 bits.
+HASH_LENGTH: Final = 13
+NAME_LENGTH: Final = 63
+
+
+def pod_name(
+    ds_name: str,
+    ds_uid: str,
+    node: str,
+    revision: str,
+    replaced: Sequence[str] = (),
+    strangers: Sequence[str] = (),
+) -> str:
+    """The name of a DaemonSet's next pod on a node.
+
+    `replaced` are the uids of the own pods it comes beside, `strangers` those of foreign pods
+    that were found to hold a name we would have used. Their order does not matter.
+    """
+    return derived_name(
+        ds_name,
+        (ds_uid, node, revision, "/".join(sorted(replaced)), "/".join(sorted(strangers))),
+    )
+
+
+def derived_name(prefix: str, parts: Sequence[str]) -> str:
+    """A DNS label made of a readable prefix and a hash of the parts."""
+    # Each part goes in with its length, so that no two lists of parts read the same.
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
+    letters = []
+    for _ in range(HASH_LENGTH):
+        number, index = divmod(number, len(ALPHABET))
+        letters.append(ALPHABET[index])
+    readable = prefix.replace(".", "-")[: NAME_LENGTH - HASH_LENGTH - 1].rstrip("-")
+    return f"{readable}-{''.join(letters)}"
