@@ -1,0 +1,122 @@
+"""One request as the verbs see it: whom it is about, and what it may look up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from everynode.clock import Clock
+from everynode.cluster.errors import bad_request, not_found
+from everynode.cluster.kinds import Kind, Registry
+from everynode.cluster.store import Collection, Record, Store
+from everynode.kube.requests import Request
+
+Object = dict[str, Any]
+
+_TRUE: Final = ("true", "1")
+decode_object = msgspec.json.Decoder(Object).decode
+
+
+def stamp(seconds: float) -> str:
+    """A time as Kubernetes writes it."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Site(msgspec.Struct, frozen=True):
+    """What all requests share."""
+
+    clock: Clock
+    store: Store
+    kinds: Registry
+
+
+class Call:
+    """A request whose address has been understood."""
+
+    __slots__ = (
+        "collection",
+        "kind",
+        "name",
+        "namespace",
+        "query",
+        "request",
+        "site",
+        "subresource",
+    )
+
+    def __init__(
+        self,
+        site: Site,
+        request: Request,
+        kind: Kind,
+        *,
+        namespace: str,
+        name: str,
+        subresource: str,
+    ) -> None:
+        self.site = site
+        self.request = request
+        self.kind = kind
+        self.namespace = namespace
+        self.name = name
+        self.subresource = subresource
+        self.query = dict(request.query)
+        self.collection: Collection = site.store.collection(kind.storage)
+
+    def about(self, record: Record) -> Call:
+        """The same call about one object of its collection."""
+        return Call(
+            self.site,
+            self.request,
+            self.kind,
+            namespace=record.namespace,
+            name=record.name,
+            subresource=self.subresource,
+        )
+
+    @property
+    def now(self) -> str:
+        """The time, as written into objects."""
+        return stamp(self.site.clock.now())
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing is to be kept."""
+        value = self.query.get("dryRun", "")
+        if value not in ("", "All"):
+            raise bad_request(f'dryRun: Unsupported value: "{value}": supported values: "All"')
+        return value == "All"
+
+    def flag(self, name: str) -> bool:
+        """A query parameter that is true or false."""
+        return self.query.get(name, "") in _TRUE
+
+    def record(self) -> Record:
+        """The stored object the call is about."""
+        record = self.collection.get(self.namespace, self.name)
+        if record is None:
+            raise not_found(self.kind, self.name)
+        return record
+
+    def stored(self, record: Record) -> Object:
+        """A stored object, freshly decoded."""
+        return decode_object(record.body)
+
+    def show(self, record: Record) -> bytes:
+        """A stored object as this call's version has it."""
+        view = self.kind.view
+        if view is None:
+            return record.body
+        return msgspec.json.encode(view.show(decode_object(record.body)))
+
+    def find(self, storage: str, namespace: str, name: str) -> Object | None:
+        """Another stored object."""
+        record = self.site.store.collection(storage).get(namespace, name)
+        return None if record is None else decode_object(record.body)
+
+    def all(self, storage: str, namespace: str = "") -> list[Object]:
+        """All stored objects of a collection."""
+        collection = self.site.store.collection(storage)
+        return [decode_object(record.body) for record in collection.scan(namespace)]

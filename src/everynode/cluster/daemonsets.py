@@ -1,0 +1,72 @@
+"""What is special about DaemonSets of both kinds: defaults, and the count of template changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from everynode.api import keys
+from everynode.api.defaults import default_daemonset
+from everynode.cluster.rules import Rules, World
+
+Object = dict[str, Any]
+
+
+class AdvancedDaemonSetRules(Rules):
+    """Kruise's kind, as its definition and our defaults have it."""
+
+    status = True
+    generation = True
+
+    def default(self, obj: Object) -> Object:
+        """Fill in the strategy."""
+        return default_daemonset(obj)
+
+
+class DaemonSetRules(Rules):
+    """The native kind also counts how often its template changed, in an annotation."""
+
+    status = True
+    generation = True
+
+    def default(self, obj: Object) -> Object:
+        """Fill in strategy and template."""
+        return default_daemonset(obj)
+
+    def prepare_create(self, obj: Object, world: World) -> None:
+        """Both counts start at one."""
+        super().prepare_create(obj, world)
+        obj["status"] = _no_status()
+        _set_template_generation(obj, max(1, template_generation(obj)))
+
+    def prepare_update(self, new: Object, old: Object, world: World) -> None:
+        """The template's count cannot be set, only moved."""
+        super().prepare_update(new, old, world)
+        count = template_generation(old)
+        if (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template"):
+            count += 1
+        _set_template_generation(new, count)
+
+    def prepare_status(self, new: Object, old: Object, world: World) -> None:
+        """Counts are not part of the status."""
+        super().prepare_status(new, old, world)
+        _set_template_generation(new, template_generation(old))
+
+
+def template_generation(obj: Object) -> int:
+    """The count an object says it has; zero when it says none."""
+    text = (obj["metadata"].get("annotations") or {}).get(keys.TEMPLATE_GENERATION, "0")
+    return int(text)
+
+
+def _set_template_generation(obj: Object, count: int) -> None:
+    annotations = obj["metadata"].get("annotations") or {}
+    obj["metadata"]["annotations"] = {**annotations, keys.TEMPLATE_GENERATION: str(count)}
+
+
+def _no_status() -> Object:
+    return {
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberReady": 0,
+    }

@@ -1,0 +1,209 @@
+"""Deleting: at once, gracefully, or when the last finalizer is gone."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api.daemonset import Fault
+from everynode.cluster import errors
+from everynode.cluster.bodies import read_body
+from everynode.cluster.calls import Call, stamp
+from everynode.cluster.reads import JSON_HEADERS, list_body, selection_of
+from everynode.cluster.store import Record, make_record
+from everynode.cluster.writes import finished
+from everynode.kube.requests import Response
+
+Object = dict[str, Any]
+
+FOREGROUND: Final = "foregroundDeletion"
+ORPHAN: Final = "orphan"
+
+
+class Options(msgspec.Struct, rename="camel", kw_only=True):
+    """How something is to be deleted."""
+
+    grace_period_seconds: int | None = None
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    preconditions: dict[str, str | None] | None = None
+    dry_run: list[str] | None = None
+
+
+class _DeleteOptions:
+    group = "meta.k8s.io"
+    kind = "DeleteOptions"
+    plural = "deleteoptions"
+
+
+def delete(call: Call) -> Response:
+    """DELETE of one object."""
+    options = read_options(call)
+    return delete_object(call, call.record(), options)
+
+
+def delete_collection(call: Call) -> Response:
+    """DELETE of all selected objects."""
+    options = read_options(call)
+    selection = selection_of(call)
+    records = [r for r in call.collection.scan(call.namespace) if selection.matches(r)]
+    for record in records:
+        one = call.about(record)
+        delete_object(one, record, options)
+    meta = {"resourceVersion": str(call.site.store.version)}
+    return Response(200, list_body(call, meta, records), JSON_HEADERS)
+
+
+def read_options(call: Call) -> Options:
+    """The options, from the body if there is one, else from the query."""
+    if call.request.body:
+        sent: Object = read_body(call)
+    else:
+        sent = _from_query(call)
+    try:
+        options = msgspec.convert(sent, Options, strict=False)
+    except msgspec.ValidationError as error:
+        raise errors.bad_request(f"DeleteOptions: {error}") from None
+    if call.dry_run:
+        options.dry_run = ["All"]
+    if options.orphan_dependents is not None and options.propagation_policy is not None:
+        raise _fault(
+            "propagationPolicy",
+            "Invalid value: orphanDependents and deletionPropagation cannot be both set",
+        )
+    if options.propagation_policy not in (None, "Background", "Foreground", "Orphan"):
+        raise _fault(
+            "propagationPolicy",
+            f'Unsupported value: "{options.propagation_policy}": supported values: '
+            '"Foreground", "Background", "Orphan", "nil"',
+        )
+    if options.dry_run not in (None, [], ["All"]):
+        raise _fault("dryRun", 'Unsupported value: supported values: "All"')
+    return options
+
+
+def _from_query(call: Call) -> Object:
+    names = ("gracePeriodSeconds", "propagationPolicy", "orphanDependents")
+    return {name: call.query[name] for name in names if name in call.query}
+
+
+def _fault(path: str, message: str) -> errors.Refusal:
+    return errors.invalid(_DeleteOptions(), "", [Fault(path, message)])
+
+
+def delete_object(call: Call, record: Record, options: Options) -> Response:
+    """Delete one object as far as it can be now."""
+    _check_preconditions(call, record, options.preconditions or {})
+    obj = call.stored(record)
+    dry = bool(options.dry_run)
+    changed = _mark(call, obj, options)
+    if not changed and "deletionTimestamp" in obj["metadata"]:
+        if not finished(obj):
+            return _object(call, record)
+        return _removed(
+            call, record, record if dry else call.site.store.remove(call.collection, record)
+        )
+    if not changed:
+        last = record if dry else call.site.store.remove(call.collection, record)
+        return _removed(call, record, last)
+    fields = call.kind.rules.selectable(obj)
+    if dry:
+        marked = make_record(obj, record.version, fields=fields)
+        return _removed(call, record, marked) if finished(obj) else _object(call, marked)
+    marked = call.site.store.put(call.collection, obj, fields=fields)
+    if finished(obj):
+        return _removed(call, marked, call.site.store.remove(call.collection, marked))
+    return _object(call, marked)
+
+
+def _check_preconditions(call: Call, record: Record, wanted: dict[str, str | None]) -> None:
+    uid, version = wanted.get("uid"), wanted.get("resourceVersion")
+    if uid and uid != record.uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
+        raise errors.conflict(call.kind, record.name, why)
+    if version and version != str(record.version):
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {version}, "
+            f"ResourceVersion in object meta: {record.version}"
+        )
+        raise errors.conflict(call.kind, record.name, why)
+
+
+def _mark(call: Call, obj: Object, options: Options) -> bool:
+    """Write into the object what its deletion needs; whether that changed anything."""
+    meta = obj["metadata"]
+    finalizers = _finalizers(call, meta, options)
+    changed = finalizers != (meta.get("finalizers") or [])
+    if changed:
+        meta["finalizers"] = finalizers
+    grace = call.kind.rules.grace(obj, options.grace_period_seconds)
+    if "deletionTimestamp" in meta:
+        return _shorten(call, meta, options.grace_period_seconds, grace) or changed
+    if grace is None:
+        if not finalizers and not _lingers(obj):
+            return False
+        grace = 0
+    seconds = call.site.clock.now() + grace
+    meta["deletionTimestamp"] = stamp(seconds)
+    meta["deletionGracePeriodSeconds"] = grace
+    if _lingers(obj):
+        del meta["deletionGracePeriodSeconds"]
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+    if meta.get("generation"):
+        meta["generation"] += 1
+    return True
+
+
+def _lingers(obj: Object) -> bool:
+    """Namespaces stay until their own finalizers are gone."""
+    return obj.get("kind") == "Namespace" and bool((obj.get("spec") or {}).get("finalizers"))
+
+
+def _shorten(call: Call, meta: Object, asked: int | None, grace: int | None) -> bool:
+    """Somebody is in more of a hurry than whoever deleted the object first."""
+    before = meta.get("deletionGracePeriodSeconds")
+    if grace is None or asked is None or before is None or grace >= before:
+        return False
+    began = datetime.fromisoformat(meta["deletionTimestamp"]).timestamp() - before
+    meta["deletionTimestamp"] = stamp(max(began + grace, call.site.clock.now()))
+    meta["deletionGracePeriodSeconds"] = grace
+    return True
+
+
+def _finalizers(call: Call, meta: Object, options: Options) -> list[str]:
+    """The object's finalizers, with those that make the garbage collector do what is asked."""
+    present = list(meta.get("finalizers") or [])
+    policy = options.propagation_policy
+    if policy is None and options.orphan_dependents is not None:
+        policy = "Orphan" if options.orphan_dependents else "Background"
+    if policy is None:
+        return present
+    rest = [name for name in present if name not in (FOREGROUND, ORPHAN)]
+    wanted = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(policy, [])
+    if wanted and wanted[0] in present:
+        return present
+    return rest + wanted
+
+
+def _object(call: Call, record: Record) -> Response:
+    return Response(200, call.show(record), JSON_HEADERS)
+
+
+def _removed(call: Call, record: Record, last: Record) -> Response:
+    if call.kind.rules.returns_deleted:
+        return _object(call, last)
+    details: Object = {"name": record.name}
+    if call.kind.group:
+        details["group"] = call.kind.group
+    details["kind"] = call.kind.plural
+    details["uid"] = record.uid
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    }
+    return Response(200, msgspec.json.encode(status), JSON_HEADERS)

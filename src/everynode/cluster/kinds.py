@@ -1,0 +1,247 @@
+"""Which kinds there are and where each is served; what they do differently is in their rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from everynode.api import keys
+from everynode.cluster.daemonsets import AdvancedDaemonSetRules, DaemonSetRules
+from everynode.cluster.namespaces import NamespaceRules
+from everynode.cluster.nodes import NodeRules
+from everynode.cluster.pods import PodRules
+from everynode.cluster.records import EventRules, LeaseRules
+from everynode.cluster.rules import Rules
+
+Object = dict[str, Any]
+
+VERBS: Final = (
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+)
+_STATUS_VERBS: Final = ("get", "patch", "update")
+
+
+class View(Protocol):
+    """How a version shows objects that are stored in another."""
+
+    def show(self, stored: Object) -> Object:
+        """The stored object as this version has it."""
+        ...
+
+    def store(self, shown: Object) -> Object:
+        """An object of this version as it is stored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """A part of an object with its own address."""
+
+    name: str
+    kind: str
+    verbs: tuple[str, ...]
+    group: str = ""  # of the kind that is sent, when it is not the parent's
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind in one version, as it is served."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = VERBS
+    subresources: tuple[Subresource, ...] = ()
+    rules: Rules = field(default_factory=Rules)
+    stored_as: str = ""  # another kind's collection
+    view: View | None = None
+    type_name: str | None = None
+    custom: bool = False
+
+    @property
+    def singular(self) -> str:
+        """The resource in the singular."""
+        return self.kind.lower()
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as objects spell them."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def storage(self) -> str:
+        """The name of the collection that holds the objects."""
+        return self.stored_as or (f"{self.plural}.{self.group}" if self.group else self.plural)
+
+    def subresource(self, name: str) -> Subresource | None:
+        """The subresource of that name."""
+        return next((sub for sub in self.subresources if sub.name == name), None)
+
+
+def status_of(kind: str) -> Subresource:
+    """The status subresource of a kind."""
+    return Subresource("status", kind, _STATUS_VERBS)
+
+
+class Registry:
+    """All kinds that are served now; custom ones come and go."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._kinds: dict[tuple[str, str, str], Kind] = {}
+        self.revision = 0  # moves with every change, so that discovery knows when to speak anew
+        for kind in kinds:
+            self.add(kind)
+
+    def add(self, kind: Kind) -> None:
+        """Serve a kind."""
+        self._kinds[kind.group, kind.version, kind.plural] = kind
+        self.revision += 1
+
+    def remove(self, kind: Kind) -> None:
+        """Serve a kind no longer."""
+        self._kinds.pop((kind.group, kind.version, kind.plural), None)
+        self.revision += 1
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        """The kind at an address."""
+        return self._kinds.get((group, version, plural))
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(list(self._kinds.values()))
+
+
+_CORE = "io.k8s.api.core.v1."
+
+
+def builtin() -> list[Kind]:
+    """The kinds every cluster of ours has."""
+    return [
+        Kind(
+            "",
+            "v1",
+            "Namespace",
+            "namespaces",
+            namespaced=False,
+            short_names=("ns",),
+            verbs=tuple(verb for verb in VERBS if verb != "deletecollection"),
+            subresources=(
+                Subresource("finalize", "Namespace", ("update",)),
+                status_of("Namespace"),
+            ),
+            rules=NamespaceRules(),
+            type_name=_CORE + "Namespace",
+        ),
+        Kind(
+            "",
+            "v1",
+            "Node",
+            "nodes",
+            namespaced=False,
+            short_names=("no",),
+            subresources=(status_of("Node"),),
+            rules=NodeRules(),
+            type_name=_CORE + "Node",
+        ),
+        Kind(
+            "",
+            "v1",
+            "Pod",
+            "pods",
+            short_names=("po",),
+            categories=("all",),
+            subresources=(
+                Subresource("binding", "Binding", ("create",)),
+                Subresource("eviction", "Eviction", ("create",), group="policy", version="v1"),
+                Subresource("log", "Pod", ("get",)),
+                Subresource("resize", "Pod", _STATUS_VERBS),
+                status_of("Pod"),
+            ),
+            rules=PodRules(),
+            type_name=_CORE + "Pod",
+        ),
+        Kind(
+            "",
+            "v1",
+            "Event",
+            "events",
+            short_names=("ev",),
+            rules=EventRules(),
+            type_name=_CORE + "Event",
+        ),
+        Kind(
+            "coordination.k8s.io",
+            "v1",
+            "Lease",
+            "leases",
+            rules=LeaseRules(),
+            type_name="io.k8s.api.coordination.v1.Lease",
+        ),
+        Kind(
+            "apps",
+            "v1",
+            "DaemonSet",
+            "daemonsets",
+            short_names=("ds",),
+            categories=("all",),
+            subresources=(status_of("DaemonSet"),),
+            rules=DaemonSetRules(),
+            type_name="io.k8s.api.apps.v1.DaemonSet",
+        ),
+        Kind(
+            "apps",
+            "v1",
+            "ControllerRevision",
+            "controllerrevisions",
+            rules=Rules(),
+            type_name="io.k8s.api.apps.v1.ControllerRevision",
+        ),
+    ]
+
+
+class Renamed:
+    """A version that differs from the stored one in nothing but its name."""
+
+    def __init__(self, shown: str, stored: str) -> None:
+        self._shown = shown
+        self._stored = stored
+
+    def show(self, stored: Object) -> Object:
+        """The stored object under this version's name."""
+        return {**stored, "apiVersion": self._shown}
+
+    def store(self, shown: Object) -> Object:
+        """The object under the stored version's name."""
+        return {**shown, "apiVersion": self._stored}
+
+
+def advanced_daemonsets() -> list[Kind]:
+    """Kruise's DaemonSet in both of its versions."""
+    made = []
+    for version, view in (("v1beta1", None), ("v1alpha1", Renamed(keys.V1ALPHA1, keys.V1BETA1))):
+        made.append(
+            Kind(
+                keys.KRUISE_GROUP,
+                version,
+                keys.KIND,
+                "daemonsets",
+                short_names=("daemon", "ads"),
+                subresources=(status_of(keys.KIND),),
+                rules=AdvancedDaemonSetRules(),
+                view=view,
+                custom=True,
+            )
+        )
+    return made

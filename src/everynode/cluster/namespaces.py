@@ -1,0 +1,44 @@
+"""What is special about namespaces: they end only when their content has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from everynode.cluster.rules import Rules, World
+
+Object = dict[str, Any]
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+class NamespaceRules(Rules):
+    """A namespace has a finalizer of its own, in its spec."""
+
+    status = True
+    returns_deleted = True
+    fields = ("status.phase",)
+
+    def selectable(self, obj: Object) -> tuple[str, ...]:
+        """Whether the namespace is on its way out."""
+        return ((obj.get("status") or {}).get("phase", ""),)
+
+    def default(self, obj: Object) -> Object:
+        """Every namespace is labelled with its name."""
+        meta = obj["metadata"]
+        if meta.get("name"):
+            meta["labels"] = {**(meta.get("labels") or {}), NAME_LABEL: meta["name"]}
+        return obj
+
+    def prepare_create(self, obj: Object, world: World) -> None:
+        """It starts active."""
+        spec = obj.get("spec") or {}
+        finalizers = spec.get("finalizers") or []
+        obj["spec"] = {**spec, "finalizers": list(dict.fromkeys([*finalizers, "kubernetes"]))}
+        obj["status"] = {"phase": "Active"}
+
+    def prepare_update(self, new: Object, old: Object, world: World) -> None:
+        """Finalizers in the spec change only through their own door."""
+        super().prepare_update(new, old, world)
+        spec = {**(new.get("spec") or {})}
+        spec["finalizers"] = (old.get("spec") or {}).get("finalizers", [])
+        new["spec"] = spec

@@ -1,0 +1,270 @@
+"""Reading: one object, a list in pages, and where a watch begins."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api.daemonset import Fault
+from everynode.cluster.calls import Call
+from everynode.cluster.errors import (
+    Refusal,
+    bad_request,
+    expired,
+    invalid,
+    too_large_version,
+)
+from everynode.cluster.selection import Selection, select
+from everynode.cluster.store import Record
+from everynode.cluster.watches import Form, Terms, Watch
+from everynode.kube.requests import Response
+
+Object = dict[str, Any]
+
+JSON_HEADERS: Final = {"content-type": "application/json"}
+
+
+class _ListOptions:
+    """The name that errors about list options carry."""
+
+    group = "meta.k8s.io"
+    kind = "ListOptions"
+    plural = "listoptions"
+
+
+class Token(msgspec.Struct, frozen=True, rename={"version": "rv"}):
+    """Where the next page of a list begins, and of which version it is."""
+
+    version: int
+    start: str
+
+
+def get(call: Call) -> Response:
+    """One object."""
+    record = call.record()
+    _check_fresh(call, call.query.get("resourceVersion", ""))
+    return Response(200, call.show(record), JSON_HEADERS)
+
+
+def list_objects(call: Call) -> Response:
+    """All selected objects, or a page of them."""
+    selection = selection_of(call)
+    limit = _number(call, "limit")
+    version, after, exact = _point_in_time(call, limit)
+    found: list[Record] = []
+    more = False
+    for record in _records(call, selection, version=version, after=after, exact=exact):
+        if not selection.matches(record):
+            continue
+        if limit and len(found) == limit:
+            more = True
+            break
+        found.append(record)
+    meta: Object = {"resourceVersion": str(version)}
+    if more:
+        meta["continue"] = _token(Token(version, found[-1].key))
+        if not selection.filtered:
+            everything = _records(call, selection, version=version, after=after, exact=exact)
+            meta["remainingItemCount"] = sum(1 for _ in everything) - len(found)
+    return Response(200, list_body(call, meta, found), JSON_HEADERS)
+
+
+def list_body(call: Call, meta: Object, records: Iterable[Record]) -> bytes:
+    """A list of objects, put together from their stored bytes."""
+    head = {"kind": f"{call.kind.kind}List", "apiVersion": call.kind.api_version, "metadata": meta}
+    items = b",".join([call.show(record) for record in records])
+    return b'%b,"items":[%b]}' % (msgspec.json.encode(head)[:-1], items)
+
+
+def selection_of(call: Call) -> Selection:
+    """What the query selects."""
+    fields = call.query.get("fieldSelector", "")
+    if call.name:
+        fields = f"{fields},metadata.name={call.name}" if fields else f"metadata.name={call.name}"
+    return select(
+        call.namespace,
+        call.query.get("labelSelector", ""),
+        fields,
+        selectable=call.kind.rules.fields,
+    )
+
+
+def watch(call: Call, form: Form) -> Watch:
+    """Begin a watch where the query says."""
+    selection = selection_of(call)
+    version = _version(call.query.get("resourceVersion", ""))
+    match = call.query.get("resourceVersionMatch", "")
+    initial = call.query.get("sendInitialEvents")
+    _check_watch_list(initial, match)
+    bookmarks = call.flag("allowWatchBookmarks")
+    if version:
+        _check_not_ahead(call, version)
+    begin_now = not version or initial == "true"
+    if initial == "false" and not version:
+        since: int | None = call.site.store.version
+    else:
+        since = None if begin_now else version
+    terms = Terms(
+        since=since,
+        bookmarks=bookmarks,
+        initial_end=bookmarks and since is None,
+        seconds=_watch_seconds(call),
+    )
+    return Watch(call.site.store, call.collection, selection, form=form, terms=terms)
+
+
+def plain_form(call: Call) -> Form:
+    """Objects as they are."""
+
+    def bookmark(version: int, initial_end: bool) -> bytes:
+        meta: Object = {"resourceVersion": str(version), "creationTimestamp": None}
+        if initial_end:
+            meta["annotations"] = {"k8s.io/initial-events-end": "true"}
+        kind = call.kind
+        return msgspec.json.encode(
+            {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}
+        )
+
+    return Form(show=call.show, bookmark=bookmark)
+
+
+def _watch_seconds(call: Call) -> float:
+    asked = _number(call, "timeoutSeconds")
+    return float(asked) if asked else call.site.clock.jitter(1800.0, 3600.0)
+
+
+def _check_watch_list(initial: str | None, match: str) -> None:
+    if initial is None:
+        if match:
+            raise _options_fault(
+                "resourceVersionMatch",
+                "Forbidden: resourceVersionMatch is forbidden for watch unless "
+                "sendInitialEvents is provided",
+            )
+        return
+    if match != "NotOlderThan":
+        raise _options_fault(
+            "resourceVersionMatch",
+            "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        )
+
+
+def _options_fault(path: str, message: str) -> Refusal:
+    return invalid(_ListOptions(), "", [Fault(path, message)])
+
+
+def _point_in_time(call: Call, limit: int) -> tuple[int, str, bool]:
+    """The version a list is of, the key it begins after, and whether it must be that version."""
+    asked = call.query.get("resourceVersion", "")
+    match = call.query.get("resourceVersionMatch", "")
+    current = call.site.store.version
+    if text := call.query.get("continue", ""):
+        if match:
+            raise _options_fault(
+                "resourceVersionMatch", "Forbidden: resourceVersionMatch is forbidden for continue"
+            )
+        if asked not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        token = _read_token(text)
+        return token.version, token.start, True
+    version = _version(asked)
+    _check_match(asked, match)
+    if version:
+        _check_not_ahead(call, version)
+    if version and (match == "Exact" or (limit and not match)):
+        return version, "", True
+    return current, "", False
+
+
+def _check_match(asked: str, match: str) -> None:
+    if not match:
+        return
+    if not asked:
+        raise _options_fault(
+            "resourceVersionMatch",
+            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+        )
+    if match == "Exact" and asked == "0":
+        raise _options_fault(
+            "resourceVersionMatch",
+            'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+        )
+    if match not in ("Exact", "NotOlderThan"):
+        raise _options_fault(
+            "resourceVersionMatch",
+            f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""',
+        )
+
+
+def _records(
+    call: Call, selection: Selection, *, version: int, after: str, exact: bool
+) -> Iterator[Record]:
+    """The records of a version, in key order."""
+    if not exact or version == call.site.store.version:
+        return call.collection.scan(selection.namespace, after=after)
+    changes = call.collection.log.since(version)
+    if changes is None:
+        raise expired(
+            "The provided continue parameter is too old to display a consistent list result. "
+            "You can start a new list without the continue parameter."
+            if after
+            else f"The resourceVersion for the provided list is too old: {version}"
+        )
+    if not changes:
+        return call.collection.scan(selection.namespace, after=after)
+    before: dict[str, Record | None] = {}
+    for change in changes:
+        before.setdefault(change.record.key, change.previous)
+    records = {r.key: r for r in call.collection.scan(selection.namespace)}
+    for key, record in before.items():
+        if record is None:
+            records.pop(key, None)
+        else:
+            records[key] = record
+    return iter([records[key] for key in sorted(records) if key > after])
+
+
+def _check_fresh(call: Call, asked: str) -> None:
+    version = _version(asked)
+    if version:
+        _check_not_ahead(call, version)
+
+
+def _check_not_ahead(call: Call, version: int) -> None:
+    current = call.site.store.version
+    if version > current:
+        raise too_large_version(version, current)
+
+
+def _version(text: str) -> int:
+    if not text:
+        return 0
+    if not text.isascii() or not text.isdigit():
+        raise bad_request(f'Invalid value: "{text}": resourceVersion is not a number')
+    return int(text)
+
+
+def _number(call: Call, name: str) -> int:
+    text = call.query.get(name, "")
+    if not text:
+        return 0
+    if not text.isascii() or not text.isdigit():
+        raise bad_request(f'{name}: Invalid value: "{text}": must be a number')
+    return int(text)
+
+
+def _token(token: Token) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
+
+
+def _read_token(text: str) -> Token:
+    try:
+        return msgspec.json.decode(
+            base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Token
+        )
+    except (msgspec.DecodeError, msgspec.ValidationError, binascii.Error, ValueError) as error:
+        raise bad_request(f"continue key is not valid: {error}") from None

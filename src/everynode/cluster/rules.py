@@ -1,0 +1,94 @@
+"""What is special about a kind when it is written: the default is a plain stored object."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+from everynode.api.daemonset import Fault
+
+Object = dict[str, Any]
+
+_APART: Final = ("apiVersion", "kind", "metadata", "status")
+
+
+class World(Protocol):
+    """What the rules of a kind may know beyond the object itself."""
+
+    @property
+    def now(self) -> str:
+        """The time, as written into objects."""
+        ...
+
+    def find(self, storage: str, namespace: str, name: str) -> Object | None:
+        """Another stored object; it must not be changed."""
+        ...
+
+    def all(self, storage: str, namespace: str = "") -> list[Object]:
+        """All stored objects of a collection; they must not be changed."""
+        ...
+
+
+class Rules:
+    """A plain stored object: no status of its own, no generation, nothing to check."""
+
+    fields: tuple[str, ...] = ()  # what field selectors may ask, besides name and namespace
+    status = False  # the status is written apart from the rest
+    generation = False  # changes of the spec are counted
+    unconditional_update = True  # a PUT may leave out the resourceVersion
+    create_on_update = False  # a PUT may create
+    returns_deleted = False  # DELETE answers with the object
+    default_policy = "Background"
+
+    def selectable(self, obj: Object) -> tuple[str, ...]:
+        """The values of `fields`."""
+        return ()
+
+    def default(self, obj: Object) -> Object:
+        """Fill in what the writer left out; also done to every changed object."""
+        return obj
+
+    def prepare_create(self, obj: Object, world: World) -> None:
+        """Bring a new object into its first shape."""
+        if self.status:
+            obj.pop("status", None)
+        if self.generation:
+            obj["metadata"]["generation"] = 1
+
+    def prepare_update(self, new: Object, old: Object, world: World) -> None:
+        """Undo what a write to the main resource may not change; count what it changes."""
+        if self.status:
+            keep(new, old, "status")
+        if self.generation and new.get("spec") != old.get("spec"):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def prepare_status(self, new: Object, old: Object, world: World) -> None:
+        """Undo what a write to the status may not change."""
+        for key in [key for key in new if key not in _APART]:
+            del new[key]
+        for key, value in old.items():
+            if key not in _APART:
+                new[key] = value
+
+    def create_faults(self, obj: Object, world: World) -> list[Fault]:
+        """What is wrong with a new object."""
+        return []
+
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """What is wrong with a changed object."""
+        return []
+
+    def status_faults(self, new: Object, old: Object) -> list[Fault]:
+        """What is wrong with a changed status."""
+        return []
+
+    def grace(self, obj: Object, asked: int | None) -> int | None:
+        """Seconds the object gets to end itself; None for kinds that simply go."""
+        return None
+
+
+def keep(new: Object, old: Object, key: str) -> None:
+    """Put a member back to what it was."""
+    if key in old:
+        new[key] = old[key]
+    else:
+        new.pop(key, None)

@@ -1,0 +1,210 @@
+"""The versioned store: what every object is now, under one global resourceVersion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Protocol
+
+import msgspec
+from sortedcontainers import SortedDict
+
+from everynode.cluster.history import History, Log
+
+Object = dict[str, Any]
+
+_VERSION_MARK: Final = b'"resourceVersion":"'
+_NO_LABELS: Final[dict[str, str]] = {}
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """One version of one object: its JSON, and the little that selectors ask for."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: int
+    body: bytes
+    labels: dict[str, str]
+    fields: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Where the object is kept; sorts as the real server's keys do."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One step of history: an object as it became, and as it was before."""
+
+    type: str  # ADDED, MODIFIED or DELETED
+    record: Record
+    previous: Record | None
+
+    @property
+    def version(self) -> int:
+        """The resourceVersion at which this happened."""
+        return self.record.version
+
+    @property
+    def size(self) -> int:
+        """Bytes this step keeps alive."""
+        return len(self.record.body) + 200
+
+
+class Journal(Protocol):
+    """Where changes go so that they outlive the process."""
+
+    def append(self, collection: str, change: Change) -> None:
+        """Take a change in; it is durable once the store's `durable` has passed its version."""
+        ...
+
+
+class Collection:
+    """All objects of one resource."""
+
+    def __init__(self, name: str, log: Log) -> None:
+        self.name = name
+        self.log = log
+        self.records: SortedDict = SortedDict()
+
+    def get(self, namespace: str, name: str) -> Record | None:
+        """The object of that name, if there is one."""
+        record: Record | None = self.records.get(f"{namespace}/{name}" if namespace else name)
+        return record
+
+    def scan(self, namespace: str = "", *, after: str = "") -> Iterator[Record]:
+        """All objects in key order, of one namespace if one is named, after a key if one is."""
+        low = after or (f"{namespace}/" if namespace else None)
+        high = f"{namespace}0" if namespace else None  # "0" follows "/"
+        for key in self.records.irange(low, high, inclusive=(not after, False)):
+            yield self.records[key]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+
+class Store:
+    """Every collection, one counter of versions, and the history of what changed."""
+
+    def __init__(self, *, history_bytes: int = 64 << 20) -> None:
+        self.version = 1
+        self.durable = 1  # the highest version that may be shown to anybody
+        self.history = History(capacity=history_bytes)
+        self.journal: Journal | None = None
+        self._collections: dict[str, Collection] = {}
+
+    def collection(self, name: str) -> Collection:
+        """The collection of that name; empty when nothing was ever put there."""
+        found = self._collections.get(name)
+        if found is None:
+            found = Collection(name, self.history.log(self.version))
+            self._collections[name] = found
+        return found
+
+    def collections(self) -> list[Collection]:
+        """All collections, by name."""
+        return [self._collections[name] for name in sorted(self._collections)]
+
+    def put(self, collection: Collection, obj: Object, *, fields: tuple[str, ...] = ()) -> Record:
+        """Write an object under the next version; the version is set in the object as well."""
+        version = self.version + 1
+        record = make_record(obj, version, fields=fields)
+        previous = collection.records.get(record.key)
+        self.version = version
+        collection.records[record.key] = record
+        kind = "ADDED" if previous is None else "MODIFIED"
+        self._commit(collection, Change(kind, record, previous))
+        return record
+
+    def remove(self, collection: Collection, record: Record) -> Record:
+        """Take an object away; returns its last state, which carries the version of its end."""
+        self.version += 1
+        last = at_version(record, self.version)
+        del collection.records[record.key]
+        self._commit(collection, Change("DELETED", last, record))
+        return last
+
+    def restore(self, collection: Collection, record: Record) -> None:
+        """Put back what was kept from an earlier life; no event, no new version."""
+        collection.records[record.key] = record
+
+    def resume(self, version: int) -> None:
+        """Continue counting from the version an earlier life ended with."""
+        self.version = self.durable = max(version, self.version)
+        self.history.forget(self.version)
+
+    def publish(self, version: int) -> None:
+        """Everything up to this version is durable: show it to those who wait."""
+        self.durable = version
+        self.history.wake()
+
+    def _commit(self, collection: Collection, change: Change) -> None:
+        self.history.append(collection.log, change)
+        if self.journal is not None:
+            self.journal.append(collection.name, change)
+        else:
+            self.durable = change.version
+            collection.log.wake()
+
+
+def make_record(obj: Object, version: int, *, fields: tuple[str, ...] = ()) -> Record:
+    """Encode an object as it is stored."""
+    meta = obj["metadata"]
+    meta["resourceVersion"] = str(version)
+    return Record(
+        namespace=meta.get("namespace", ""),
+        name=meta["name"],
+        uid=meta.get("uid", ""),
+        version=version,
+        body=msgspec.json.encode(ordered(obj)),
+        labels=meta.get("labels") or _NO_LABELS,
+        fields=fields,
+    )
+
+
+_META_ORDER: Final = (
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+)
+_TOP: Final = ("kind", "apiVersion", "metadata", "status")
+
+
+def ordered(obj: Object) -> Object:
+    """The object with its members in the order in which Kubernetes writes them.
+
+    The version comes before anything a user can choose freely, so that it can be found again
+    in the bytes.
+    """
+    meta = obj["metadata"]
+    ordered_meta = {key: meta[key] for key in _META_ORDER if key in meta}
+    result: Object = {
+        "kind": obj.get("kind"),
+        "apiVersion": obj.get("apiVersion"),
+        "metadata": ordered_meta,
+    }
+    for key, value in obj.items():
+        if key not in _TOP:
+            result[key] = value
+    if "status" in obj:
+        result["status"] = obj["status"]
+    return result
+
+
+def at_version(record: Record, version: int) -> Record:
+    """The same content under another version."""
+    start = record.body.index(_VERSION_MARK) + len(_VERSION_MARK)
+    end = record.body.index(b'"', start)
+    body = b"%b%d%b" % (record.body[:start], version, record.body[end:])
+    return msgspec.structs.replace(record, version=version, body=body)
