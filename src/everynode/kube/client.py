@@ -135,7 +135,7 @@ class Client:
             seconds = self._permit()
             if seconds <= 0:
                 raise MayNotWrite("not the leader", asked=describe(request))
-            return decode((await self._send_write(verbs.limited(request, seconds), seconds)).body)
+            return decode((await self._send_write(verbs.limited(request, seconds))).body)
 
     async def settle(self) -> None:
         """Wait until no write of ours is under way: each is answered, or refused by its limit."""
@@ -146,8 +146,8 @@ class Client:
         """Close all connections."""
         await self.transport.close()
 
-    async def _send_write(self, request: Request, seconds: float) -> Response:
-        expires = self._clock.monotonic() + seconds
+    async def _send_write(self, request: Request) -> Response:
+        expires = self._clock.monotonic() + request.timeout
         self._under_way += 1
         self._idle.clear()
         try:

@@ -16,6 +16,8 @@ from everynode.kube.errors import Gone, Invalid, KubeError, NotFound
 FIRST_PAUSE: Final = 0.25
 # Short, so that we are back within seconds of the server's return.
 LONGEST_PAUSE: Final = 5.0
+# A server that asks for more than this is asked again all the same.
+LONGEST_ASKED: Final = 60.0
 # A watch that ends sooner than this with nothing in it is a failure, not a timeout.
 SHORTEST_WATCH: Final = 1.0
 # Refusals in a row after which a version is given up: it may lie in a future the server lost.
@@ -115,7 +117,8 @@ class Step:
     """Where to go, after which pause, and what a person should know of it."""
 
     position: Position
-    pause: float = 0.0  # at most; the caller draws between half of it and the whole
+    pause: float = 0.0  # the caller draws between half of it and the whole
+    at_least: float = 0.0  # the pause the server asked for
     trouble: str = ""
     reason: str = ""  # one word for the metric of restarts; empty while all goes well
 
@@ -135,7 +138,10 @@ def advance(position: Position, outcome: Outcome) -> Step:
             return _silent(position, version)
         case Broken(version, message, heard):
             failed = _failed(_at(position, version), heard=heard)
-            return Step(failed, backoff(failed.failures), message, "broken")
+            # Connections break every day; only when the next one does too is it worth a word.
+            trouble = message if failed.failures > 1 else ""
+            pause = backoff(failed.failures)
+            return Step(failed, pause, trouble=trouble, reason="broken")
         case Refused():
             return _refused(position, outcome)
 
@@ -151,9 +157,9 @@ def _ended(position: Position, outcome: Ended) -> Step:
     if outcome.heard or outcome.seconds >= SHORTEST_WATCH:
         return Step(replace(position, version=outcome.version, failures=0))
     failed = _failed(position, heard=False)
-    trouble = "the server ends watches as soon as they begin"
     # Once is what a server does that stops or starts; only again and again is it trouble.
-    return Step(failed, backoff(failed.failures), trouble if failed.failures > 2 else "", "short")
+    trouble = "the server ends watches as soon as they begin" if failed.failures > 2 else ""
+    return Step(failed, backoff(failed.failures), trouble=trouble, reason="short")
 
 
 def _silent(position: Position, version: str) -> Step:
@@ -172,16 +178,17 @@ def _refused(position: Position, outcome: Refused) -> Step:
     if position.state is State.WATCH_LIST and isinstance(error, Invalid):
         return Step(Position(State.LIST, streams=False), reason="no-watch-list")
     failed = _failed(_at(position, outcome.version), heard=outcome.heard)
-    pause = max(backoff(failed.failures), error.retry_after or 0.0)
-    if isinstance(error, Gone):
-        # An old version is an everyday matter: no word, and the first time no pause either.
-        first = failed.failures == 1
-        return Step(
-            failed.restarted(), 0.0 if first else pause, "" if first else str(error), "gone"
-        )
-    if isinstance(error, NotFound) or _version_is_lost(failed, error):
-        return Step(failed.restarted(), pause, str(error), "refused")
-    return Step(failed, pause, str(error), "refused")
+    if isinstance(error, Gone) and failed.failures == 1:
+        # An old version is an everyday matter: no word and no pause.
+        return Step(failed.restarted(), reason="gone")
+    anew = isinstance(error, Gone | NotFound) or _version_is_lost(failed, error)
+    return Step(
+        failed.restarted() if anew else failed,
+        backoff(failed.failures),
+        min(error.retry_after or 0.0, LONGEST_ASKED),
+        str(error),
+        "gone" if isinstance(error, Gone) else "refused",
+    )
 
 
 def _version_is_lost(position: Position, error: KubeError) -> bool:
