@@ -245,7 +245,10 @@ class Container(Partial, frozen=True):
 
 
 class PodSpec(Partial, frozen=True):
-    """The part of a pod's spec that we read."""
+    """The part of a pod's spec that we read.
+
+    The affinity says where a pod is pinned to; a cache drops it once the pod has its node.
+    """
 
     node_name: str = ""
     affinity: Affinity | None = None

@@ -1,0 +1,417 @@
+"""How bytes from the API become typed objects: watch events, lists, and what they share in memory.
+
+Pods of one DaemonSet are alike in all but names, ids and times. What is alike is kept once, so that
+a cached pod costs two kilobytes, and is forgotten again when nobody has asked for it for a while.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from everynode.api.objects import (
+    Container,
+    ControllerRevision,
+    Node,
+    Pod,
+    PodAnnotations,
+    PodMeta,
+    Resources,
+)
+
+ADDED: Final = "ADDED"
+MODIFIED: Final = "MODIFIED"
+DELETED: Final = "DELETED"
+BOOKMARK: Final = "BOOKMARK"
+ERROR: Final = "ERROR"
+
+_INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+_ERROR_START: Final = b'{"type":"ERROR"'
+_DAEMONSET: Final = b'"DaemonSet"'
+_NO_ANNOTATIONS: Final = PodAnnotations()
+
+
+class _Versioned(Protocol):
+    @property
+    def resource_version(self) -> str: ...
+
+
+class ApiObject(Protocol):
+    """What every decoded object has."""
+
+    @property
+    def metadata(self) -> _Versioned:
+        """At least the version of the object."""
+        ...
+
+
+T = TypeVar("T", bound=ApiObject)
+V = TypeVar("V")
+Wanted = Callable[[PodMeta], bool]
+
+
+class DecodeError(ValueError):
+    """Bytes that are not the object they should be."""
+
+
+class Status(msgspec.Struct, frozen=True, gc=False):
+    """The answer of a server that refuses."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """One line of a watch.
+
+    `version` is where a new watch may take up. There is no object in a bookmark, in an error
+    (`status` says which) and where the pod is not wanted (`dropped` says which: a cache that holds
+    it must let it go).
+    """
+
+    type: str
+    version: str = ""
+    object: T | None = None
+    dropped: PodMeta | None = None
+    status: Status | None = None
+    initial_end: bool = False  # a bookmark that says: these were all that were there
+
+
+class Listing(msgspec.Struct, Generic[T], frozen=True):
+    """A list, decoded item by item while it is iterated; unwanted pods are left out."""
+
+    version: str
+    more: str  # the token to continue with, empty at the end
+    items: Iterator[T]
+
+
+def daemon_pods(metadata: PodMeta) -> bool:
+    """Wants the pods that a DaemonSet of any group owns."""
+    return any(owner.kind == "DaemonSet" for owner in metadata.owner_references)
+
+
+# --- Sharing -----------------------------------------------------------------------------------
+
+
+class Shared(dict[Hashable, Any]):
+    """Equal values kept once, in two generations: what is not asked for again is forgotten.
+
+    Only for what repeats over many objects: ids, versions and times never come here.
+    `shared[value]` is the first value seen that equals this one.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+        self._old: dict[Hashable, Any] = {}
+
+    def __missing__(self, value: V) -> V:
+        return self.keep(value, value)
+
+    def keep(self, key: Hashable, value: V) -> V:
+        """Keep a value unless the older generation has one, which then is young again."""
+        kept = cast(V, self._old.get(key, value))
+        if len(self) >= self._limit:
+            self._old = dict(self)
+            self.clear()
+        self[key] = kept
+        return kept
+
+
+class Sharing:
+    """What the objects of one kind share: texts, hashable parts, and what is found by a key."""
+
+    # Longer texts are rarely equal and would fill the table's memory.
+    LONGEST: Final = 512
+
+    __slots__ = ("_keyed", "parts", "texts")
+
+    def __init__(self, limit: int = 4096) -> None:
+        self.texts = Shared(limit)
+        self.parts = Shared(limit)
+        self._keyed = Shared(limit)
+
+    def text(self, value: str) -> str:
+        """A text of any length, kept once unless it is long."""
+        return cast(str, self.texts[value]) if len(value) <= self.LONGEST else value
+
+    def labels(self, value: dict[str, str]) -> dict[str, str]:
+        """The labels that all pods of a revision have, kept once."""
+        return self._keep(("labels", *value.items()), value)
+
+    def resources(self, value: Resources) -> Resources:
+        """Requests and limits, kept once."""
+        return self._keep(("resources", *_resources_key(value)), value)
+
+    def containers(self, value: tuple[Container, ...]) -> tuple[Container, ...]:
+        """The containers of a pod, kept once for all pods of a template."""
+        keys = [(each.name, each.image, *_resources_key(each.resources)) for each in value]
+        return self._keep(("containers", *keys), value)
+
+    def _keep(self, key: Hashable, value: V) -> V:
+        found = self._keyed.get(key)
+        return self._keyed.keep(key, value) if found is None else cast(V, found)
+
+
+def _resources_key(value: Resources) -> tuple[Hashable, ...]:
+    # 1 and 1.0 are equal keys and mean the same; "1" is another text, as it was written.
+    return (tuple(value.requests.items()), tuple(value.limits.items()))
+
+
+def share_pod(pod: Pod, sharing: Sharing) -> None:
+    """Let a pod nobody holds yet share what it has in common with others."""
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    texts, parts = sharing.texts, sharing.parts
+    force_setattr(meta, "namespace", texts[meta.namespace])
+    force_setattr(meta, "labels", sharing.labels(meta.labels))
+    force_setattr(meta, "owner_references", parts[meta.owner_references])
+    if meta.annotations == _NO_ANNOTATIONS:
+        force_setattr(meta, "annotations", _NO_ANNOTATIONS)
+    if meta.finalizers:
+        force_setattr(meta, "finalizers", parts[meta.finalizers])
+    if spec.node_name:
+        # The same text as the node's own name. The interpreter forgets it with its last user.
+        force_setattr(spec, "node_name", sys.intern(spec.node_name))
+        # Once bound, the node is known and the affinity is of no further interest.
+        force_setattr(spec, "affinity", None)
+    force_setattr(spec, "readiness_gates", parts[spec.readiness_gates])
+    force_setattr(spec, "containers", sharing.containers(spec.containers))
+    force_setattr(status, "phase", texts[status.phase])
+    for condition in status.conditions:
+        force_setattr(condition, "type", texts[condition.type])
+        force_setattr(condition, "status", texts[condition.status])
+        if condition.reason:
+            force_setattr(condition, "reason", texts[condition.reason])
+        if condition.message:
+            force_setattr(condition, "message", sharing.text(condition.message))
+    for container in status.container_statuses:
+        force_setattr(container, "name", texts[container.name])
+        force_setattr(container, "image", texts[container.image])
+        force_setattr(container, "image_id", texts[container.image_id])
+        if container.resources is not None:
+            force_setattr(container, "resources", sharing.resources(container.resources))
+
+
+def share_node(node: Node, sharing: Sharing) -> None:
+    """Let a node nobody holds yet share what it has in common with others."""
+    meta, texts = node.metadata, sharing.texts
+    name = sys.intern(meta.name)
+    labels = {
+        texts[key]: name if value == name else texts[value] for key, value in meta.labels.items()
+    }
+    force_setattr(meta, "name", name)
+    force_setattr(meta, "labels", labels)
+    force_setattr(node, "spec", sharing.parts[node.spec])
+    force_setattr(node, "status", sharing.parts[node.status])
+
+
+def share_revision(revision: ControllerRevision, _: Sharing) -> None:
+    """Let a revision hold its own copy of its data, not the whole answer it came in."""
+    force_setattr(revision, "data", revision.data.copy())
+
+
+_SHARE: Final[dict[Any, Callable[[Any, Sharing], None]]] = {
+    Pod: share_pod,
+    Node: share_node,
+    ControllerRevision: share_revision,
+}
+
+
+# --- Decoding ----------------------------------------------------------------------------------
+
+
+class _RawEvent(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _PeekedPod(msgspec.Struct, gc=False):
+    metadata: PodMeta
+
+
+class _PeekedEvent(msgspec.Struct, gc=False):
+    type: str
+    object: _PeekedPod
+
+
+class _BookmarkMeta(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct, gc=False):
+    metadata: _BookmarkMeta
+
+
+class _ListMeta(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+    more: str = msgspec.field(default="", name="continue")
+
+
+class _RawList(msgspec.Struct, gc=False):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+_raw_event = msgspec.json.Decoder(_RawEvent)
+_raw_list = msgspec.json.Decoder(_RawList)
+_bookmark = msgspec.json.Decoder(_Bookmark)
+_status = msgspec.json.Decoder(Status)
+_peeked_event = msgspec.json.Decoder(_PeekedEvent)
+
+
+class Decoder(Generic[T]):
+    """Decodes all objects of one kind that one cache holds.
+
+    `wanted`, for pods alone, drops the others before they cost anything. `read` makes the object
+    from its JSON where the kind has more than one form on the wire.
+    """
+
+    def __init__(
+        self,
+        kind: type[T],
+        *,
+        wanted: Wanted | None = None,
+        read: Callable[[bytes], T] | None = None,
+        sharing: Sharing | None = None,
+    ) -> None:
+        assert wanted is None or kind is Pod
+        self._name = kind.__name__
+        self._wanted = wanted
+        self._read = read
+        self._sharing = sharing or Sharing()
+        self._share = _SHARE.get(kind)
+        wire: Any = kind if read is None else msgspec.Raw
+        event = msgspec.defstruct("_Event", [("type", str), ("object", wire)], gc=False)
+        self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
+        self._object: msgspec.json.Decoder[Any] = msgspec.json.Decoder(wire)
+
+    def event(self, line: bytes) -> WatchEvent[T]:
+        """One line of a watch; raises DecodeError."""
+        if self._read is not None or line.startswith(_ERROR_START):
+            return self._slow_event(line)
+        if self._wanted is not None and _DAEMONSET not in line:
+            foreign = _peek(line)
+            if foreign is not None and not self._wanted(foreign.object.metadata):
+                return _dropped(foreign.type, foreign.object.metadata)
+        try:
+            event = self._event.decode(line)
+        except msgspec.MsgspecError:
+            return self._slow_event(line)
+        if event.type == BOOKMARK:
+            return self._slow_event(line)
+        return self._made(event.type, event.object)
+
+    def listing(self, body: bytes) -> Listing[T]:
+        """The answer to a list request; raises DecodeError, also while it is iterated."""
+        try:
+            decoded = _raw_list.decode(body)
+        except msgspec.MsgspecError as error:
+            raise DecodeError(f"list of {self._name}: {error}") from None
+        meta = decoded.metadata
+        return Listing(meta.resource_version, meta.more, self._items(decoded.items or []))
+
+    def one(self, body: bytes | msgspec.Raw) -> T:
+        """One object, wanted or not; raises DecodeError."""
+        found = self._decode(body)
+        if self._share is not None:
+            self._share(found, self._sharing)
+        return found
+
+    def _items(self, items: list[msgspec.Raw]) -> Iterator[T]:
+        for item in items:
+            found = self._made(ADDED, self._decode(item)).object
+            if found is not None:
+                yield found
+
+    def _made(self, kind: str, found: T) -> WatchEvent[T]:
+        if self._wanted is not None and not self._wanted(cast(PodMeta, found.metadata)):
+            return _dropped(kind, cast(PodMeta, found.metadata))
+        if self._share is not None:
+            self._share(found, self._sharing)
+        return WatchEvent(kind, found.metadata.resource_version, found)
+
+    def _slow_event(self, line: bytes) -> WatchEvent[T]:
+        """An event that is not just one object more, or whose object needs a second look."""
+        try:
+            event = _raw_event.decode(line)
+            if event.type == ERROR:
+                return WatchEvent(ERROR, status=_status.decode(event.object))
+            if event.type == BOOKMARK:
+                meta = _bookmark.decode(event.object).metadata
+                end = (meta.annotations or {}).get(_INITIAL_EVENTS_END) == "true"
+                return WatchEvent(BOOKMARK, meta.resource_version, initial_end=end)
+        except msgspec.MsgspecError as error:
+            raise DecodeError(f"watch event of {self._name}: {error}") from None
+        return self._made(event.type, self._decode(event.object))
+
+    def _decode(self, body: bytes | msgspec.Raw) -> T:
+        try:
+            return self._typed(body)
+        except msgspec.MsgspecError as error:
+            try:
+                return self._typed(_without_nulls(body))
+            except msgspec.MsgspecError:
+                raise DecodeError(f"{self._name} {_name_of(body)}: {error}") from None
+
+    def _typed(self, body: bytes | msgspec.Raw) -> T:
+        if self._read is not None:
+            return self._read(bytes(body))
+        return cast(T, self._object.decode(body))
+
+
+def _peek(line: bytes) -> _PeekedEvent | None:
+    """Type and metadata of an event about a pod, None where it must be looked at again."""
+    try:
+        event = _peeked_event.decode(line)
+    except msgspec.MsgspecError:
+        return None
+    return None if event.type == BOOKMARK else event
+
+
+def _dropped(kind: str, metadata: PodMeta) -> WatchEvent[Any]:
+    return WatchEvent(kind, metadata.resource_version, dropped=metadata)
+
+
+def _without_nulls(body: bytes | msgspec.Raw) -> bytes:
+    """The object without the nulls that Go clients may write where a list or a map belongs.
+
+    The data of a revision is left as it is: there a null is part of what is compared.
+    """
+    parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    kept = {
+        key: raw if key == "data" else _pruned(msgspec.json.decode(raw))
+        for key, raw in parts.items()
+    }
+    return msgspec.json.encode(_pruned(kept))
+
+
+def _pruned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _pruned(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_pruned(each) for each in value]
+    return value
+
+
+class _NamedMeta(msgspec.Struct):
+    name: Any = ""
+    namespace: Any = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _NamedMeta
+
+
+def _name_of(body: bytes | msgspec.Raw) -> str:
+    """Namespace and name of an object that cannot be decoded, as far as they can be read."""
+    try:
+        meta = msgspec.json.decode(body, type=_Named).metadata
+    except msgspec.MsgspecError:
+        return "without a readable name"
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
