@@ -52,11 +52,16 @@ def is_owner(ds: DaemonSet, reference: OwnerReference) -> bool:
 
 def owner_reference(ds: DaemonSet) -> dict[str, Any]:
     """The controller reference of everything the DaemonSet makes."""
+    return reference_to(ds.flavour, name=ds.name, uid=ds.uid)
+
+
+def reference_to(flavour: Flavour, *, name: str, uid: str) -> dict[str, Any]:
+    """The controller reference to a DaemonSet of that kind."""
     return {
-        "apiVersion": keys.APPS_V1 if ds.flavour is Flavour.NATIVE else keys.V1BETA1,
+        "apiVersion": keys.APPS_V1 if flavour is Flavour.NATIVE else keys.V1BETA1,
         "kind": keys.KIND,
-        "name": ds.name,
-        "uid": ds.uid,
+        "name": name,
+        "uid": uid,
         "controller": True,
         "blockOwnerDeletion": True,
     }
