@@ -27,8 +27,6 @@ from everynode.kube.resources import NODES, Resource
 from everynode.kube.transport import TransportError
 from everynode.kube.watch import IDLE_LIMIT, INITIAL_IDLE_LIMIT, Watcher, split_event
 
-decode = msgspec.json.Decoder(Node).decode
-
 
 class Notebook:
     """Writes down what the watcher tells, as a consumer and as an observer."""
@@ -56,8 +54,8 @@ class Notebook:
     def watch_restarted(self, resource: Resource, reason: str) -> None:
         self.restarts.append(reason)
 
-    def object_left_out(self, resource: Resource, name: str, message: str) -> None:
-        self.troubles.append(f"{resource.kind} {name}: {message}")
+    def object_left_out(self, resource: Resource, message: str) -> None:
+        self.troubles.append(message)
 
 
 class World:
@@ -69,7 +67,7 @@ class World:
             transport,
             self.clock,
             resource=NODES,
-            decode=decode,
+            decode=msgspec.json.Decoder(Node).decode,
             consumer=self.notebook,
             observer=self.notebook,
         )
@@ -267,7 +265,7 @@ async def test_an_object_that_cannot_be_read_does_not_stop_the_others() -> None:
         stream.say(event("ADDED", node("c", 9)))
         await world.clock.quiet()
         assert world.notebook.told == ["replace a @7", "upsert c @9"]
-        assert world.notebook.troubles[0].startswith("Node bad: Expected `array`")
+        assert world.notebook.troubles[0].startswith("Expected `array`")
 
 
 async def test_others_get_a_turn_during_a_flood_of_events() -> None:

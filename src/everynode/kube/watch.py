@@ -79,8 +79,8 @@ class Observer(Protocol):
         """A request had to be made again: `broken`, `gone`, `silent`, `refused` and the like."""
         ...
 
-    def object_left_out(self, resource: Resource, name: str, message: str) -> None:
-        """An object cannot be read, and is treated as if it were not there."""
+    def object_left_out(self, resource: Resource, message: str) -> None:
+        """An object cannot be read, and what is known of it stays as it is."""
         ...
 
 
@@ -93,13 +93,11 @@ class Nobody:
     def watch_restarted(self, resource: Resource, reason: str) -> None:
         """Ignore it."""
 
-    def object_left_out(self, resource: Resource, name: str, message: str) -> None:
+    def object_left_out(self, resource: Resource, message: str) -> None:
         """Ignore it."""
 
 
 class _Meta(msgspec.Struct, rename={"version": "resourceVersion"}):
-    name: str = ""
-    namespace: str = ""
     version: str = ""
 
 
@@ -345,11 +343,9 @@ class Watcher(Generic[T]):
     def _try_decode(self, body: bytes) -> T | None:
         try:
             return self._decode(body)
-        except ValueError as error:  # msgspec's errors are ValueErrors too
+        except ValueError as error:  # DecodeError, and msgspec's own
             # One object that we cannot read must not keep us from all the others.
-            meta = _bare_decoder.decode(body).metadata
-            name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-            self._observer.object_left_out(self.resource, name, str(error))
+            self._observer.object_left_out(self.resource, str(error))
             return None
 
     async def _unless_interrupted(self, work: Coroutine[Any, Any, R]) -> R | None:
