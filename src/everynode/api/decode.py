@@ -1,4 +1,4 @@
-"""How bytes from the API become typed objects: watch events, lists, and what they share in memory.
+"""How bytes from the API become typed objects, and what these share in memory.
 
 Pods of one DaemonSet are alike in all but names, ids and times. What is alike is kept once, so that
 a cached pod costs two kilobytes, and is forgotten again when nobody has asked for it for a while.
@@ -7,7 +7,7 @@ a cached pod costs two kilobytes, and is forgotten again when nobody has asked f
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 import msgspec
@@ -80,14 +80,6 @@ class WatchEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
     dropped: PodMeta | None = None
     status: Status | None = None
     initial_end: bool = False  # a bookmark that says: these were all that were there
-
-
-class Listing(msgspec.Struct, Generic[T], frozen=True):
-    """A list, decoded item by item while it is iterated; unwanted pods are left out."""
-
-    version: str
-    more: str  # the token to continue with, empty at the end
-    items: Iterator[T]
 
 
 def daemon_pods(metadata: PodMeta) -> bool:
@@ -248,18 +240,7 @@ class _Bookmark(msgspec.Struct, gc=False):
     metadata: _BookmarkMeta
 
 
-class _ListMeta(msgspec.Struct, gc=False, rename="camel"):
-    resource_version: str = ""
-    more: str = msgspec.field(default="", name="continue")
-
-
-class _RawList(msgspec.Struct, gc=False):
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: list[msgspec.Raw] | None = None
-
-
 _raw_event = msgspec.json.Decoder(_RawEvent)
-_raw_list = msgspec.json.Decoder(_RawList)
 _bookmark = msgspec.json.Decoder(_Bookmark)
 _status = msgspec.json.Decoder(Status)
 _peeked_event = msgspec.json.Decoder(_PeekedEvent)
@@ -307,15 +288,6 @@ class Decoder(Generic[T]):
             return self._slow_event(line)
         return self._made(event.type, event.object)
 
-    def listing(self, body: bytes) -> Listing[T]:
-        """The answer to a list request; raises DecodeError, also while it is iterated."""
-        try:
-            decoded = _raw_list.decode(body)
-        except msgspec.MsgspecError as error:
-            raise DecodeError(f"list of {self._name}: {error}") from None
-        meta = decoded.metadata
-        return Listing(meta.resource_version, meta.more, self._items(decoded.items or []))
-
     def one(self, body: bytes | msgspec.Raw) -> T:
         """One object, wanted or not; raises DecodeError."""
         found = self._decode(body)
@@ -323,11 +295,9 @@ class Decoder(Generic[T]):
             self._share(found, self._sharing)
         return found
 
-    def _items(self, items: list[msgspec.Raw]) -> Iterator[T]:
-        for item in items:
-            found = self._made(ADDED, self._decode(item)).object
-            if found is not None:
-                yield found
+    def item(self, body: bytes | msgspec.Raw) -> T | None:
+        """One object of a list, None where it is not wanted; raises DecodeError."""
+        return self._made(ADDED, self._decode(body)).object
 
     def _made(self, kind: str, found: T) -> WatchEvent[T]:
         if self._wanted is not None and not self._wanted(cast(PodMeta, found.metadata)):
@@ -415,3 +385,6 @@ def _name_of(body: bytes | msgspec.Raw) -> str:
     except msgspec.MsgspecError:
         return "without a readable name"
     return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
+
+
+decode_pod: Final = Decoder(Pod).one
