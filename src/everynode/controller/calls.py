@@ -1,0 +1,71 @@
+"""Turning actions into requests: every one carries its precondition."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everynode.api.keys import FIELD_MANAGER
+from everynode.decide.actions import (
+    CreatePod,
+    CreateRevision,
+    DeletePod,
+    DeleteRevision,
+    PatchPod,
+    PatchRevision,
+    PodAction,
+    RevisionAction,
+)
+from everynode.kube import verbs
+from everynode.kube.requests import MERGE_PATCH, STRATEGIC_PATCH, Request
+from everynode.kube.resources import PODS, REVISIONS
+
+_PATCHES: Final = {"strategic": STRATEGIC_PATCH, "merge": MERGE_PATCH}
+
+
+def pod_request(action: PodAction, namespace: str) -> Request:
+    """Return the request that carries out an action on a pod."""
+    match action:
+        case CreatePod():
+            return verbs.create(PODS, action.body, namespace=namespace, manager=FIELD_MANAGER)
+        case DeletePod():
+            return verbs.delete(
+                PODS,
+                action.name,
+                namespace=namespace,
+                uid=action.uid,
+                version=action.resource_version,
+            )
+        case PatchPod():
+            return verbs.patch(
+                PODS,
+                action.name,
+                action.body,
+                kind=_PATCHES[action.merge],
+                namespace=namespace,
+                subresource=action.subresource,
+                manager=FIELD_MANAGER,
+            )
+
+
+def revision_request(action: RevisionAction, namespace: str) -> Request:
+    """Return the request that carries out an action on a revision."""
+    match action:
+        case CreateRevision():
+            return verbs.create(REVISIONS, action.body, namespace=namespace, manager=FIELD_MANAGER)
+        case PatchRevision():
+            return verbs.patch(
+                REVISIONS,
+                action.name,
+                action.body,
+                kind=MERGE_PATCH,
+                namespace=namespace,
+                manager=FIELD_MANAGER,
+            )
+        case DeleteRevision():
+            return verbs.delete(
+                REVISIONS,
+                action.name,
+                namespace=namespace,
+                uid=action.uid,
+                version=action.resource_version,
+            )

@@ -1,0 +1,205 @@
+"""The loop: one workload at a time is looked at, decided, and its writes handed on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from everynode.api.daemonset import DaemonSet, DaemonSetStatus
+from everynode.api.objects import ControllerRevision, Pod
+from everynode.api.selector import matches
+from everynode.clock import Clock
+from everynode.controller.adoption import Adoption
+from everynode.controller.apply import Applier
+from everynode.controller.history import History
+from everynode.controller.observe import World
+from everynode.controller.queue import Queue
+from everynode.controller.status import Statuses
+from everynode.controller.workload import Workload
+from everynode.controller.writes import Write
+from everynode.decide.actions import PodAction
+from everynode.decide.claim import Claim, claim
+from everynode.decide.ledger import Ledger
+from everynode.decide.plan import make_plan
+from everynode.decide.revisions import Choice, relabel
+
+
+class Teller(Protocol):
+    """Whoever measures the loop."""
+
+    def looked(self, workload: Workload, seconds: float) -> None:
+        """A workload was looked at; it took so long."""
+        ...
+
+    def selects_all(self, workload: Workload) -> None:
+        """The selector is empty and would take every pod of the namespace."""
+        ...
+
+    def gone(self, workload: Workload) -> None:
+        """The DaemonSet is gone."""
+        ...
+
+
+class Loop:
+    """Looks at one workload after the other for as long as we lead."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        world: World,
+        queue: Queue,
+        applier: Applier,
+        history: History,
+        statuses: Statuses,
+        adoption: Adoption,
+        teller: Teller,
+    ) -> None:
+        self._clock = clock
+        self._world = world
+        self._queue = queue
+        self._applier = applier
+        self._history = history
+        self._statuses = statuses
+        self._adoption = adoption
+        self._teller = teller
+        self._choices: dict[str, Choice] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        world.changed = lambda workload: queue.add(workload.key)
+        world.updated = self._updated
+        world.vanished = self._vanished
+        world.orphaned = self._orphaned
+
+    async def run(self) -> None:
+        """Look at workloads until cancelled."""
+        async with asyncio.TaskGroup() as self._tasks:
+            for key in sorted(self._world.workloads):
+                self._queue.add(key)
+            self._tasks.create_task(self._applier.run())
+            while True:
+                key = await self._queue.get()
+                workload = self._world.workloads.get(key)
+                if workload is not None:
+                    began = self._clock.monotonic()
+                    self._look(workload, self._clock.now())
+                    self._teller.looked(workload, self._clock.monotonic() - began)
+                await self._clock.sleep(0)
+
+    # --- One look --------------------------------------------------------------------------
+
+    def _look(self, workload: Workload, now: float) -> None:
+        if workload.ds.metadata.deletion_timestamp is not None:
+            return
+        if not workload.ds.selector.match_labels and not workload.ds.selector.match_expressions:
+            self._teller.selects_all(workload)
+            return
+        truce = self._statuses.truce_until(workload)
+        if truce > now:
+            self._queue.add_at(workload.key, truce)
+            return
+        if self._adoption.due(workload, now):
+            self._spawn(self._adoption.scan(workload))
+            self._queue.add_at(workload.key, self._adoption.next_scan(workload))
+        if workload.replan and not self._replan(workload, now):
+            return
+        self._decide(workload, now)
+
+    def _replan(self, workload: Workload, now: float) -> bool:
+        """Make the plan anew; False while the revisions have to be written first."""
+        if workload.revising:
+            return False
+        choice = self._history.choose(workload)
+        if choice.actions:
+            workload.revising = True
+            self._spawn(self._history.write(workload, choice.actions))
+            return False
+        revisions, faults = self._history.revisions(workload)
+        ds = msgspec.structs.replace(workload.ds, faults=(*workload.ds.faults, *faults))
+        plan = make_plan(ds, choice.target, revisions, choice.from_hash)
+        self._choices[workload.key] = choice
+        workload.replan = False
+        if workload.ledger is None:
+            workload.ledger = Ledger(plan)
+            workload.observe_everything()
+        else:
+            workload.ledger.set_plan(plan)
+        if choice.duplicates:
+            patches = (relabel(pod, choice) for pod in workload.pods())
+            self._carry_out(workload, [patch for patch in patches if patch is not None], now)
+        return True
+
+    def _decide(self, workload: Workload, now: float) -> None:
+        assert workload.ledger is not None
+        workload.refresh(self._world.pods.version)
+        for node, write in workload.overdue(now):
+            self._spawn(self._settle(workload, node, write))
+        decision = workload.ledger.decide(
+            now, workload.ds.status, create_limit=workload.create_limit
+        )
+        self._carry_out(workload, decision.actions, now)
+        self._write_status(workload, decision.status, now)
+        self._prune(workload)
+        for wake_at in (decision.wake_at, workload.settle_at):
+            if wake_at is not None:
+                self._queue.add_at(workload.key, wake_at)
+
+    def _carry_out(self, workload: Workload, actions: Sequence[PodAction], now: float) -> None:
+        for action in actions:
+            if action.node not in workload.writes:
+                self._applier.put(workload, workload.begin(action, now))
+        if actions and workload.ledger is not None:
+            workload.refresh(self._world.pods.version)
+
+    def _write_status(self, workload: Workload, status: DaemonSetStatus, now: float) -> None:
+        due_at = self._statuses.due_at(workload, status)
+        if due_at is None:
+            return
+        if due_at > now:
+            self._queue.add_at(workload.key, due_at)
+            return
+        self._spawn(self._statuses.write(workload, status))
+
+    def _prune(self, workload: Workload) -> None:
+        choice = self._choices.get(workload.key)
+        if choice is None or workload.revising:
+            return
+        spare = self._history.spare(workload, choice.target)
+        if spare:
+            workload.revising = True
+            self._spawn(self._history.write(workload, spare))
+
+    async def _settle(self, workload: Workload, node: str, write: Write) -> None:
+        await self._applier.settle(workload, node, write)
+        self._queue.add(workload.key)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        assert self._tasks is not None
+        self._tasks.create_task(work)
+
+    # --- What the world tells us -----------------------------------------------------------
+
+    def _updated(self, before: DaemonSet, after: DaemonSet, workload: Workload) -> None:
+        self._statuses.observed(before, after, workload)
+
+    def _vanished(self, workload: Workload) -> None:
+        self._queue.discard(workload.key)
+        self._statuses.forget(workload)
+        self._history.forget(workload)
+        self._adoption.forget(workload)
+        self._choices.pop(workload.key, None)
+        self._teller.gone(workload)
+
+    def _orphaned(self, orphan: Pod | ControllerRevision) -> None:
+        for workload in self._world.workloads.values():
+            if workload.ds.namespace != orphan.metadata.namespace:
+                continue
+            if isinstance(orphan, Pod):
+                wanted = claim(workload.ds, orphan) is Claim.ADOPT
+            else:
+                wanted = matches(workload.ds.selector, orphan.metadata.labels)
+            if wanted:
+                self._adoption.soon(workload)
+                self._queue.add(workload.key)

@@ -1,0 +1,206 @@
+"""What is watched, and which workload each change concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from everynode.api.daemonset import DaemonSet, Flavour
+from everynode.api.decode import Decoder
+from everynode.api.keys import KIND, KRUISE_GROUP, NATIVE_GROUP, REVISION_HASH
+from everynode.api.objects import ControllerRevision, Node, OwnerReference, Pod
+from everynode.api.versions import decode_daemonset
+from everynode.clock import Clock
+from everynode.controller.workload import Workload
+from everynode.kube.cache import Cache
+from everynode.kube.resources import ADVANCED, DAEMONSETS, NODES, PODS, REVISIONS, Resource
+from everynode.kube.transport import Transport
+from everynode.kube.verbs import Scope
+from everynode.kube.watch import Observer, Watcher
+
+_GROUPS: Final = {Flavour.NATIVE: NATIVE_GROUP, Flavour.ADVANCED: KRUISE_GROUP}
+_RESOURCES: Final = {Flavour.NATIVE: DAEMONSETS, Flavour.ADVANCED: ADVANCED}
+
+
+class World:
+    """Caches of everything we look at, and the workloads they make up."""
+
+    def __init__(self, flavours: Iterable[Flavour], *, namespace: str = "") -> None:
+        self.namespace = namespace
+        self._groups = {_GROUPS[flavour] for flavour in flavours}
+        self.nodes: Cache[Node] = Cache(quiet=True)
+        self.pods: Cache[Pod] = Cache(
+            indexes={"owner": _pod_owner, "orphans": _orphan_namespace}, keep=self._wants_pod
+        )
+        self.revisions: Cache[ControllerRevision] = Cache(
+            indexes={"owner": _revision_owner, "orphans": _orphan_revision_namespace},
+            keep=self._wants_revision,
+        )
+        self.daemonsets: dict[Flavour, Cache[DaemonSet]] = {f: Cache() for f in flavours}
+        self.workloads: dict[str, Workload] = {}
+        self.changed: Callable[[Workload], None] = lambda _: None
+        self.appeared: Callable[[Workload], None] = lambda _: None
+        self.vanished: Callable[[Workload], None] = lambda _: None
+        self.updated: Callable[[DaemonSet, DaemonSet, Workload], None] = lambda *_: None
+        self.orphaned: Callable[[Pod | ControllerRevision], None] = lambda _: None
+        self.nodes.subscribe(self._node_changed)
+        self.pods.subscribe(self._pod_changed)
+        self.revisions.subscribe(self._revision_changed)
+        for cache in self.daemonsets.values():
+            cache.subscribe(self._daemonset_changed)
+
+    def watchers(
+        self, transport: Transport, clock: Clock, observer: Observer
+    ) -> list[Watcher[Node] | Watcher[Pod] | Watcher[ControllerRevision] | Watcher[DaemonSet]]:
+        """The watches that keep the caches up to date.
+
+        Pods are filtered by the server: only those that carry a revision's hash, which are the
+        pods of DaemonSets and StatefulSets; the latter are dropped when they arrive.
+        """
+        scope = Scope(namespace=self.namespace)
+        daemon_pods = Scope(namespace=self.namespace, labels=REVISION_HASH)
+        return [
+            Watcher(
+                transport,
+                clock,
+                resource=NODES,
+                decode=Decoder(Node).one,
+                consumer=self.nodes,
+                observer=observer,
+            ),
+            Watcher(
+                transport,
+                clock,
+                resource=REVISIONS,
+                decode=Decoder(ControllerRevision).one,
+                consumer=self.revisions,
+                scope=scope,
+                observer=observer,
+            ),
+            Watcher(
+                transport,
+                clock,
+                resource=PODS,
+                decode=Decoder(Pod).one,
+                consumer=self.pods,
+                scope=daemon_pods,
+                observer=observer,
+            ),
+            *(
+                Watcher(
+                    transport,
+                    clock,
+                    resource=resource_of(flavour),
+                    decode=decode_daemonset,
+                    consumer=cache,
+                    scope=scope,
+                    observer=observer,
+                )
+                for flavour, cache in self.daemonsets.items()
+            ),
+        ]
+
+    # --- Changes ---------------------------------------------------------------------------
+
+    def _node_changed(self, before: Node | None, after: Node | None) -> None:
+        node = after or before
+        assert node is not None
+        for workload in self.workloads.values():
+            workload.node_changed(node.name)
+            self.changed(workload)
+
+    def _pod_changed(self, before: Pod | None, after: Pod | None) -> None:
+        old = self.workloads.get(_pod_owner(before)) if before is not None else None
+        new = self.workloads.get(_pod_owner(after)) if after is not None else None
+        if old is not None:
+            old.pod_changed(before, after if new is old else None)
+            self.changed(old)
+        if new is not None and new is not old:
+            new.pod_changed(None, after)
+            self.changed(new)
+        if after is not None and after.metadata.controller is None:
+            self.orphaned(after)
+
+    def _revision_changed(
+        self, before: ControllerRevision | None, after: ControllerRevision | None
+    ) -> None:
+        for revision in (before, after):
+            workload = self.workloads.get(_revision_owner(revision)) if revision else None
+            if workload is not None:
+                workload.replan = True
+                self.changed(workload)
+        if after is not None and after.metadata.controller is None:
+            self.orphaned(after)
+
+    def _daemonset_changed(self, before: DaemonSet | None, after: DaemonSet | None) -> None:
+        if before is not None and (after is None or after.uid != before.uid):
+            gone = self.workloads.pop(before.uid, None)
+            if gone is not None:
+                self.vanished(gone)
+        if after is None:
+            return
+        workload = self.workloads.get(after.uid)
+        if workload is None:
+            self._take_on(after)
+            return
+        previous, workload.ds = workload.ds, after
+        workload.replan = workload.replan or matters(previous, after)
+        self.updated(previous, after, workload)
+        self.changed(workload)
+
+    def _take_on(self, ds: DaemonSet) -> None:
+        workload = Workload(ds, self.nodes.all())
+        self.workloads[ds.uid] = workload
+        for pod in self.pods.by("owner", ds.uid).values():
+            workload.pod_changed(None, pod)
+        workload.observe_everything()
+        self.appeared(workload)
+        self.changed(workload)
+
+    # --- What is kept ----------------------------------------------------------------------
+
+    def _wants_pod(self, pod: Pod) -> bool:
+        return self._wants(pod.metadata.controller)
+
+    def _wants_revision(self, revision: ControllerRevision) -> bool:
+        return self._wants(revision.metadata.controller)
+
+    def _wants(self, controller: OwnerReference | None) -> bool:
+        """Ours or nobody's; not those of StatefulSets, nor of the kind we do not serve."""
+        if controller is None:
+            return True
+        return controller.kind == KIND and controller.group in self._groups
+
+
+def matters(before: DaemonSet, after: DaemonSet) -> bool:
+    """Whether anything but the status changed, or the status in what a plan is made from."""
+    if before.metadata.generation != after.metadata.generation:
+        return True
+    if before.metadata.annotations != after.metadata.annotations:
+        return True
+    if before.metadata.deletion_timestamp != after.metadata.deletion_timestamp:
+        return True
+    return before.status.update_revision != after.status.update_revision
+
+
+def resource_of(flavour: Flavour) -> Resource:
+    """The kind as the server knows it."""
+    return _RESOURCES[flavour]
+
+
+def _pod_owner(pod: Pod) -> str:
+    controller = pod.metadata.controller
+    return controller.uid if controller is not None else ""
+
+
+def _orphan_namespace(pod: Pod) -> str:
+    return pod.metadata.namespace if pod.metadata.controller is None else ""
+
+
+def _revision_owner(revision: ControllerRevision) -> str:
+    controller = revision.metadata.controller
+    return controller.uid if controller is not None else ""
+
+
+def _orphan_revision_namespace(revision: ControllerRevision) -> str:
+    return revision.metadata.namespace if revision.metadata.controller is None else ""

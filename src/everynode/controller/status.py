@@ -1,0 +1,167 @@
+"""Writing the status: only when it changed, a few times a second at most, never in a fight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+
+from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Flavour
+from everynode.api.keys import FIELD_MANAGER
+from everynode.api.versions import encode_status
+from everynode.clock import Clock
+from everynode.controller.workload import Workload
+from everynode.kube import verbs
+from everynode.kube.cache import number
+from everynode.kube.client import Client, MayNotWrite
+from everynode.kube.errors import Conflict, KubeError, NotFound
+from everynode.kube.requests import MERGE_PATCH, Request
+from everynode.kube.resources import ADVANCED, DAEMONSETS
+
+INTERVAL: Final = 0.5  # seconds between two writes of one status
+_REFUSED_PAUSE: Final = 5.0
+_FIRST_TRUCE: Final = 60.0  # how long a set is left alone after another manager wrote its status
+_LONGEST_TRUCE: Final = 3600.0
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Answer(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+_decode_answer: Final = msgspec.json.Decoder(_Answer).decode
+
+
+class Teller(Protocol):
+    """Whoever hears of trouble with the status."""
+
+    def status_refused(self, workload: Workload, error: KubeError) -> None:
+        """A status could not be written."""
+        ...
+
+    def contested(self, workload: Workload, seconds: float) -> None:
+        """Another manager writes this status too; the set is left alone for so long."""
+        ...
+
+
+@dataclass(slots=True)
+class _Page:
+    """What is known of one status."""
+
+    sent: DaemonSetStatus | None = None
+    version: int = 0  # of the answer to our last write
+    writing: bool = False
+    next_at: float = 0.0  # not before then
+    truce_until: float = 0.0
+    truce: float = 0.0
+
+
+class Statuses:
+    """The statuses of all workloads."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        again: Callable[[str, float], None],
+        teller: Teller,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._again = again  # look at the workload of this key at that time
+        self._teller = teller
+        self._pages: dict[str, _Page] = {}
+
+    def observed(self, before: DaemonSet | None, after: DaemonSet, workload: Workload) -> None:
+        """Look whether somebody else changed the numbers that we write (R9)."""
+        page = self._pages.get(workload.key)
+        if page is None or page.sent is None or before is None:
+            return
+        known = (_owned(page.sent), _owned(before.status))
+        if before.uid != after.uid or _owned(after.status) in known:
+            return
+        page.truce = min(max(page.truce * 2, _FIRST_TRUCE), _LONGEST_TRUCE)
+        page.truce_until = self._clock.now() + page.truce
+        self._teller.contested(workload, page.truce)
+
+    def truce_until(self, workload: Workload) -> float:
+        """Until when the set is left to another manager; 0 when there is none."""
+        page = self._pages.get(workload.key)
+        return page.truce_until if page is not None else 0.0
+
+    def forget(self, workload: Workload) -> None:
+        """The DaemonSet is gone."""
+        self._pages.pop(workload.key, None)
+
+    def due_at(self, workload: Workload, status: DaemonSetStatus) -> float | None:
+        """When the status should be written: None if there is nothing to write."""
+        page = self._pages.setdefault(workload.key, _Page())
+        if status == workload.ds.status or page.writing:
+            return None
+        if page.sent == status and number(workload.ds.metadata.resource_version) < page.version:
+            return None  # written, not seen yet
+        return page.next_at
+
+    def write(self, workload: Workload, status: DaemonSetStatus) -> Coroutine[None, None, None]:
+        """Write the status, if the DaemonSet is still the one it was worked out from.
+
+        It counts as under way from now on, not from when somebody runs the coroutine.
+        """
+        page = self._pages.setdefault(workload.key, _Page())
+        page.writing = True
+        page.sent = status
+        return self._write(page, workload, status)
+
+    async def _write(self, page: _Page, workload: Workload, status: DaemonSetStatus) -> None:
+        pause = INTERVAL
+        try:
+            answer = await self._client.write(_request(workload.ds, status), _decode_answer)
+            page.version = number(answer.metadata.resource_version)
+        except (MayNotWrite, NotFound, Conflict):
+            page.sent = None  # a newer DaemonSet is on its way to us
+        except KubeError as error:
+            pause = _REFUSED_PAUSE
+            page.sent = None
+            self._teller.status_refused(workload, error)
+        finally:
+            page.writing = False
+            page.next_at = self._clock.now() + pause
+            self._again(workload.key, page.next_at)
+
+
+def _request(ds: DaemonSet, status: DaemonSetStatus) -> Request:
+    resource = DAEMONSETS if ds.flavour is Flavour.NATIVE else ADVANCED
+    body = {
+        "metadata": {"uid": ds.uid, "resourceVersion": ds.metadata.resource_version},
+        "status": encode_status(ds.flavour, status),
+    }
+    return verbs.patch(
+        resource,
+        ds.name,
+        body,
+        kind=MERGE_PATCH,
+        namespace=ds.namespace,
+        subresource="status",
+        manager=FIELD_MANAGER,
+    )
+
+
+def _owned(status: DaemonSetStatus) -> tuple[int | str, ...]:
+    """The part of a status that only its controller writes."""
+    return (
+        status.observed_generation,
+        status.desired,
+        status.current,
+        status.misscheduled,
+        status.ready,
+        status.updated,
+        status.available,
+        status.unavailable,
+        status.update_revision,
+    )

@@ -1,0 +1,191 @@
+"""One DaemonSet as the controller knows it: what was observed, and our own writes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from everynode.api.daemonset import DaemonSet
+from everynode.api.objects import Node, Pod
+from everynode.controller.writes import Stage, Write
+from everynode.decide.actions import CreatePod, PodAction
+from everynode.decide.ledger import Ledger
+from everynode.decide.patch import node_of
+from everynode.decide.view import NodeView
+
+_FIRST_DELAY = 0.5  # after a refusal; doubles with each further one
+_LONGEST_DELAY = 300.0
+_FIRST_CONFLICT_DELAY = 0.05  # the cache is a moment behind; it will catch up
+_LONGEST_CONFLICT_DELAY = 2.0
+_SLOW_START = 1  # creates at once until they are known to succeed; doubles with each success
+_FULL_SPEED = 1 << 20  # no limit but the burst
+
+
+@dataclass(slots=True)
+class Refusal:
+    """Writes on a node that did not happen, one after the other."""
+
+    count: int
+    retry_at: float
+    trouble: str  # what the API server said, empty for conflicts
+
+
+class Workload:
+    """Observed state of one DaemonSet, by node, and the ledger that sums it up."""
+
+    def __init__(self, ds: DaemonSet, nodes: Mapping[str, Node]) -> None:
+        self.ds = ds
+        self.ledger: Ledger | None = None
+        self.replan = True  # the spec or the revisions have changed since the plan was made
+        self.revising = False  # writes to the revisions are under way
+        self.carried: Counter[str] = Counter()  # revision hash -> own pods that carry it
+        self.writes: dict[str, Write] = {}
+        self.refusals: dict[str, Refusal] = {}
+        self.strangers: dict[str, tuple[str, ...]] = {}
+        self.create_limit = _SLOW_START
+        self.settle_at: float | None = None  # when to look live for writes that are not seen
+        self._nodes = nodes
+        self._pods: dict[str, dict[str, Pod]] = {}
+        self._dirty: dict[str, None] = {}
+
+    @property
+    def key(self) -> str:
+        """What identifies the workload: names come back, uids do not."""
+        return self.ds.uid
+
+    @property
+    def label(self) -> str:
+        """How people name it."""
+        return f"{self.ds.namespace}/{self.ds.name}"
+
+    # --- Observing -------------------------------------------------------------------------
+
+    def pod_changed(self, before: Pod | None, after: Pod | None) -> None:
+        """Take in a change of one own pod; None means it was not or is no longer ours."""
+        if before is not None:
+            node = node_of(before)
+            pods = self._pods.get(node, {})
+            if pods.pop(before.uid, None) is not None:
+                self._count(before, -1)
+            if not pods:
+                self._pods.pop(node, None)
+            self._dirty[node] = None
+        if after is not None:
+            node = node_of(after)
+            self._pods.setdefault(node, {})[after.uid] = after
+            self._count(after, 1)
+            self._dirty[node] = None
+
+    def node_changed(self, name: str) -> None:
+        """A node appeared, changed in something we read, or vanished."""
+        self._dirty[name] = None
+
+    def pods_on(self, node: str) -> Mapping[str, Pod]:
+        """Own pods on a node, by uid."""
+        return self._pods.get(node, {})
+
+    def pods(self) -> list[Pod]:
+        """All own pods, by node name and uid."""
+        return [pods[uid] for _, pods in sorted(self._pods.items()) for uid in sorted(pods)]
+
+    def _count(self, pod: Pod, step: int) -> None:
+        self.carried[pod.hash] += step
+        if not self.carried[pod.hash]:
+            del self.carried[pod.hash]
+
+    # --- Own writes ------------------------------------------------------------------------
+
+    def begin(self, action: PodAction, now: float) -> Write:
+        """Remember a write before it is sent."""
+        write = Write(action, since=now)
+        self.writes[action.node] = write
+        self._dirty[action.node] = None
+        return write
+
+    def answered(self, node: str, write: Write, *, uid: str, version: int, now: float) -> None:
+        """The write was committed as this version of this pod."""
+        write.stage, write.uid, write.version, write.since = Stage.ANSWERED, uid, version, now
+        self.refusals.pop(node, None)
+        self.strangers.pop(node, None)
+        if isinstance(write.action, CreatePod):
+            self.create_limit = min(self.create_limit * 2, _FULL_SPEED)
+        self._settle_later(write)
+        self._dirty[node] = None
+
+    def lost(self, node: str, write: Write, *, now: float) -> None:
+        """Nobody knows whether the write was committed."""
+        write.stage, write.since = Stage.UNKNOWN, now
+        self._settle_later(write)
+        self._dirty[node] = None
+
+    def forget(self, node: str, write: Write) -> None:
+        """The write did not happen, or what it did is known by other means."""
+        if self.writes.get(node) is write:
+            del self.writes[node]
+        self._dirty[node] = None
+
+    def refused(self, node: str, write: Write, *, trouble: str, now: float) -> None:
+        """The server said no; try again later, and later still the next time."""
+        self.forget(node, write)
+        count = self.refusals[node].count + 1 if node in self.refusals else 1
+        first, longest = (
+            (_FIRST_DELAY, _LONGEST_DELAY)
+            if trouble
+            else (_FIRST_CONFLICT_DELAY, _LONGEST_CONFLICT_DELAY)
+        )
+        delay = min(first * 2 ** min(count - 1, 20), longest)
+        self.refusals[node] = Refusal(count, now + delay, trouble)
+        if trouble and isinstance(write.action, CreatePod):
+            self.create_limit = _SLOW_START
+
+    # --- Deciding --------------------------------------------------------------------------
+
+    def refresh(self, cache_version: int) -> None:
+        """Tell the ledger of every node that changed; forget the writes that are seen."""
+        assert self.ledger is not None
+        for node in self._dirty:
+            write = self.writes.get(node)
+            if write is not None and write.seen(self.pods_on(node), cache_version):
+                del self.writes[node]
+            if node in self._nodes or self._pods.get(node) or node in self.writes:
+                self.ledger.observe(self.view(node))
+            else:
+                self.refusals.pop(node, None)
+                self.strangers.pop(node, None)
+                self.ledger.forget(node)
+        self._dirty.clear()
+
+    def observe_everything(self) -> None:
+        """Have every node told to the ledger anew."""
+        self._dirty = dict.fromkeys([*self._nodes, *self._pods, *self.writes])
+
+    def view(self, node: str) -> NodeView:
+        """The node as the decision sees it."""
+        pods = self._pods.get(node)
+        write = self.writes.get(node)
+        refusal = self.refusals.get(node)
+        return NodeView(
+            name=node,
+            node=self._nodes.get(node),
+            pods=tuple(pods[uid] for uid in sorted(pods)) if pods else (),
+            writes=(write.view(),) if write is not None else (),
+            retry_at=refusal.retry_at if refusal else 0.0,
+            trouble=refusal.trouble if refusal else "",
+            strangers=self.strangers.get(node, ()),
+        )
+
+    def overdue(self, now: float) -> list[tuple[str, Write]]:
+        """Writes that should have been seen by now, by node name."""
+        if self.settle_at is None or now < self.settle_at:
+            return []
+        waiting = [(n, w) for n, w in sorted(self.writes.items()) if w.stage is not Stage.SENT]
+        late = [(n, w) for n, w in waiting if w.settle_at() <= now]
+        self.settle_at = min(
+            (w.settle_at() for _, w in waiting if w.settle_at() > now), default=None
+        )
+        return late
+
+    def _settle_later(self, write: Write) -> None:
+        if self.settle_at is None or write.settle_at() < self.settle_at:
+            self.settle_at = write.settle_at()
