@@ -44,6 +44,7 @@ FROM_REVISION: Final = "everynode.io/from-revision"
 TARGET_GENERATION: Final = "everynode.io/target-generation"
 FAILURES: Final = "everynode.io/failures"
 PULLER: Final = "everynode.io/puller"
+PULLED: Final = "everynode.io/pulled"
 FIELD_MANAGER: Final = "everynode"
 
 # Taints of the node controller

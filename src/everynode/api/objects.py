@@ -137,6 +137,7 @@ class PodAnnotations(
         "lifecycle_timestamp": "lifecycle.apps.kruise.io/timestamp",
         "runtime_containers_meta": "apps.kruise.io/runtime-containers-meta",
         "failures": "everynode.io/failures",
+        "pulled": "everynode.io/pulled",
     },
 ):
     """The annotations of a pod that we read; the others can be large and are dropped."""
@@ -148,6 +149,7 @@ class PodAnnotations(
     lifecycle_timestamp: str = ""
     runtime_containers_meta: str = ""
     failures: str = ""
+    pulled: str = ""
 
 
 class PodMeta(Partial, frozen=True):

@@ -35,6 +35,8 @@ class Because(enum.StrEnum):
     ADOPT = "Adopt"
     RELEASE = "Release"
     RELABEL = "Relabel"  # duplicate revisions merged
+    PULL = "Pull"  # an image fetched ahead of the update
+    PULLED = "Pulled"  # the images are there, or cannot be had
 
 
 class CreatePod(msgspec.Struct, frozen=True):
@@ -79,11 +81,12 @@ class CreateRevision(msgspec.Struct, frozen=True):
 
 
 class PatchRevision(msgspec.Struct, frozen=True):
-    """Renumber or annotate a revision (a merge patch carrying its resourceVersion)."""
+    """Renumber, annotate or adopt a revision; the body carries uid and resourceVersion."""
 
     name: str
     uid: str
     body: dict[str, Any]
+    merge: str = "merge"  # "strategic" or "merge"
 
 
 class DeleteRevision(msgspec.Struct, frozen=True):
