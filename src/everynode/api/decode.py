@@ -322,17 +322,20 @@ class Decoder(Generic[T]):
 
     def _decode(self, body: bytes | msgspec.Raw) -> T:
         try:
-            return self._typed(body)
+            if self._read is not None:
+                return self._read(bytes(body))
+            return cast(T, self._object.decode(body))
         except msgspec.MsgspecError as error:
-            try:
-                return self._typed(_without_nulls(body))
-            except msgspec.MsgspecError:
+            found = None if self._read is not None else self._without_nulls(body)
+            if found is None:
                 raise DecodeError(f"{self._name} {_name_of(body)}: {error}") from None
+            return found
 
-    def _typed(self, body: bytes | msgspec.Raw) -> T:
-        if self._read is not None:
-            return self._read(bytes(body))
-        return cast(T, self._object.decode(body))
+    def _without_nulls(self, body: bytes | msgspec.Raw) -> T | None:
+        try:
+            return cast(T, self._object.decode(_without_nulls(body)))
+        except msgspec.MsgspecError:
+            return None
 
 
 def _peek(line: bytes) -> _PeekedEvent | None:

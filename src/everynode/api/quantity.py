@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from functools import lru_cache, total_ordering
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -53,7 +53,6 @@ _SPLIT = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 
 
-@total_ordering
 class Quantity(msgspec.Struct, frozen=True, gc=False, eq=False):
     """An exact amount of a resource, in billionths, which is as fine as Kubernetes counts."""
 
@@ -68,6 +67,15 @@ class Quantity(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     def __lt__(self, other: Quantity) -> bool:
         return self.nanos < other.nanos
+
+    def __le__(self, other: Quantity) -> bool:
+        return self.nanos <= other.nanos
+
+    def __gt__(self, other: Quantity) -> bool:
+        return self.nanos > other.nanos
+
+    def __ge__(self, other: Quantity) -> bool:
+        return self.nanos >= other.nanos
 
     def __add__(self, other: Quantity) -> Quantity:
         return Quantity(self.nanos + other.nanos, (self if self.nanos else other).format)
