@@ -92,3 +92,106 @@ def _kinds() -> Mapping[tuple[str, str, str], str]:
 def type_for(group: str, version: str, kind: str) -> str | None:
     """The name of the type that is served as this kind, if the table has it."""
     return _kinds().get((group, version, kind))
+
+
+def lookup(name: str) -> TypeInfo:
+    """A type by its name: one of the table, or one of the Advanced DaemonSet."""
+    return ADVANCED.get(name) or load()[name]
+
+
+# --- The Advanced DaemonSet --------------------------------------------------------------------
+
+ADVANCED_DAEMONSET = "io.kruise.apps.DaemonSet"
+ADVANCED_SPEC = "io.kruise.apps.DaemonSetSpec"
+ADVANCED_STRATEGY = "io.kruise.apps.DaemonSetUpdateStrategy"
+ADVANCED_ROLLING = "io.kruise.apps.RollingUpdateDaemonSet"
+ADVANCED_LIFECYCLE = "io.kruise.apps.Lifecycle"
+ADVANCED_HOOK = "io.kruise.apps.LifecycleHook"
+ADVANCED_SCALE = "io.kruise.apps.ScaleStrategy"
+ADVANCED_STATUS = "io.kruise.apps.DaemonSetStatus"
+
+UPDATE_TYPES = ("RollingUpdate", "OnDelete")
+ROLLING_TYPES = ("Standard", "InPlaceIfPossible", "Surging")
+
+_STRING = FieldInfo(type="string")
+_BOOLEAN = FieldInfo(type="boolean")
+_INT32 = FieldInfo(type="integer", format="int32")
+_INT64 = FieldInfo(type="integer", format="int64")
+_AMOUNT = FieldInfo(ref=INT_OR_STRING)
+_CONDITIONS = FieldInfo(
+    type="array",
+    items=FieldInfo(ref="io.k8s.api.apps.v1.DaemonSetCondition"),
+    list_type="map",
+    list_map_keys=("type",),
+)
+_COUNTERS = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+    "updatedNumberScheduled",
+)
+
+
+def _object(required: tuple[str, ...] = (), **fields: FieldInfo) -> TypeInfo:
+    for name in required:
+        fields[name] = msgspec.structs.replace(fields[name], required=True)
+    return TypeInfo(type="object", fields=fields, required=required)
+
+
+# Both API versions in one: each has what the other has, so that conversion loses nothing.
+ADVANCED: Mapping[str, TypeInfo] = {
+    ADVANCED_DAEMONSET: _object(
+        apiVersion=_STRING,
+        kind=_STRING,
+        metadata=FieldInfo(ref=OBJECT_META),
+        spec=FieldInfo(ref=ADVANCED_SPEC),
+        status=FieldInfo(ref=ADVANCED_STATUS),
+    ),
+    ADVANCED_SPEC: _object(
+        ("selector", "template"),
+        selector=FieldInfo(ref=LABEL_SELECTOR),
+        template=FieldInfo(ref=POD_TEMPLATE),
+        updateStrategy=FieldInfo(ref=ADVANCED_STRATEGY),
+        minReadySeconds=_INT32,
+        burstReplicas=_AMOUNT,
+        revisionHistoryLimit=_INT32,
+        lifecycle=FieldInfo(ref=ADVANCED_LIFECYCLE),
+        scaleStrategy=FieldInfo(ref=ADVANCED_SCALE),
+    ),
+    ADVANCED_STRATEGY: _object(
+        type=FieldInfo(type="string", enum=UPDATE_TYPES),
+        rollingUpdate=FieldInfo(ref=ADVANCED_ROLLING),
+    ),
+    ADVANCED_ROLLING: _object(
+        rollingUpdateType=FieldInfo(type="string", enum=ROLLING_TYPES),
+        type=FieldInfo(type="string", enum=ROLLING_TYPES),
+        maxUnavailable=_AMOUNT,
+        maxSurge=_AMOUNT,
+        partition=_AMOUNT,
+        selector=FieldInfo(ref=LABEL_SELECTOR),
+        paused=_BOOLEAN,
+    ),
+    ADVANCED_LIFECYCLE: _object(
+        preDelete=FieldInfo(ref=ADVANCED_HOOK),
+        inPlaceUpdate=FieldInfo(ref=ADVANCED_HOOK),
+        preNormal=FieldInfo(ref=ADVANCED_HOOK),
+    ),
+    ADVANCED_HOOK: _object(
+        labelsHandler=FieldInfo(type="object", values=_STRING),
+        finalizersHandler=FieldInfo(type="array", items=_STRING, list_type="atomic"),
+        markPodNotReady=_BOOLEAN,
+    ),
+    ADVANCED_SCALE: _object(partitionedScaling=_BOOLEAN),
+    ADVANCED_STATUS: _object(
+        _COUNTERS,
+        observedGeneration=_INT64,
+        numberAvailable=_INT32,
+        numberUnavailable=_INT32,
+        collisionCount=_INT32,
+        conditions=_CONDITIONS,
+        updateRevision=_STRING,
+        daemonSetHash=_STRING,
+        **dict.fromkeys(_COUNTERS, _INT32),
+    ),
+}

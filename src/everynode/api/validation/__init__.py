@@ -1,0 +1,1 @@
+"""Whether an object is right, as a list of faults that name the field and say why."""

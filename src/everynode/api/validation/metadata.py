@@ -1,0 +1,138 @@
+"""Whether the metadata of an object is right, when it is made and when it is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from everynode.api.selector import label_key_faults, label_value_faults
+from everynode.api.validation.faults import (
+    IMMUTABLE,
+    Faults,
+    Object,
+    at_least_zero,
+    forbidden,
+    invalid,
+    invalid_each,
+    required,
+    too_long,
+)
+from everynode.api.validation.names import dns_label, dns_subdomain
+from everynode.api.validation.reading import flag, number, pairs, sections, text, texts
+
+NameRule = Callable[[str], Iterator[str]]
+
+ANNOTATIONS_LIMIT: Final = 256 * 1024
+_IMMUTABLE_FIELDS: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+
+def check_metadata(
+    metadata: Object,
+    path: str = "metadata",
+    *,
+    name_rule: NameRule = dns_subdomain,
+    namespaced: bool = True,
+) -> Faults:
+    """Faults in the metadata of a new object; a namespace may still be missing."""
+    yield from _check_names(metadata, path, name_rule)
+    namespace = text(metadata, "namespace")
+    if namespace and not namespaced:
+        yield forbidden(f"{path}.namespace", "not allowed on this type")
+    elif namespace:
+        yield from invalid_each(f"{path}.namespace", namespace, dns_label(namespace))
+    yield from at_least_zero(f"{path}.generation", metadata.get("generation"))
+    yield from check_labels(pairs(metadata, "labels"), f"{path}.labels")
+    yield from check_annotations(pairs(metadata, "annotations"), f"{path}.annotations")
+    yield from _check_owners(metadata, path)
+    yield from _check_finalizers(texts(metadata, "finalizers"), f"{path}.finalizers")
+
+
+def check_metadata_update(old: Object, new: Object, path: str = "metadata") -> Faults:
+    """Faults in a change of metadata: what may never change, and no new finalizers at the end."""
+    if old.get("deletionTimestamp") is not None:
+        added = sorted(set(texts(new, "finalizers")) - set(texts(old, "finalizers")))
+        if added:
+            listed = "[]string{" + ", ".join(f'"{name}"' for name in added) + "}"
+            yield forbidden(
+                f"{path}.finalizers",
+                "no new finalizers can be added if the object is being deleted, "
+                f"found new finalizers {listed}",
+            )
+    if (number(new, "generation") or 0) < (number(old, "generation") or 0):
+        yield invalid(f"{path}.generation", new.get("generation") or 0, "must not be decremented")
+    for name in _IMMUTABLE_FIELDS:
+        if new.get(name) != old.get(name):
+            yield invalid(f"{path}.{name}", new.get(name), IMMUTABLE)
+    yield from check_labels(pairs(new, "labels"), f"{path}.labels")
+    yield from check_annotations(pairs(new, "annotations"), f"{path}.annotations")
+    yield from _check_owners(new, path)
+
+
+def check_labels(labels: dict[str, str], path: str) -> Faults:
+    """Faults in the keys and values of labels."""
+    for key, value in sorted(labels.items()):
+        yield from invalid_each(path, key, label_key_faults(key))
+        yield from invalid_each(path, value, label_value_faults(value))
+
+
+def check_annotations(annotations: dict[str, str], path: str) -> Faults:
+    """Faults in the keys of annotations, and in how much there is of them."""
+    for key in sorted(annotations):
+        # Upper case is allowed in the prefix, unlike in labels.
+        yield from invalid_each(path, key, label_key_faults(key.lower()))
+    if sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > ANNOTATIONS_LIMIT:
+        yield too_long(path, ANNOTATIONS_LIMIT)
+
+
+def _check_names(metadata: Object, path: str, name_rule: NameRule) -> Faults:
+    prefix = text(metadata, "generateName")
+    if prefix:
+        # What is generated goes on after the prefix, so a dash at its end is fine.
+        whole = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+        yield from invalid_each(f"{path}.generateName", prefix, name_rule(whole))
+    name = text(metadata, "name")
+    if name:
+        yield from invalid_each(f"{path}.name", name, name_rule(name))
+    elif not prefix:
+        yield required(f"{path}.name", "name or generateName is required")
+
+
+def _check_owners(metadata: Object, path: str) -> Faults:
+    here = f"{path}.ownerReferences"
+    controller = ""
+    for _, owner in sections(metadata, "ownerReferences", path):
+        version = text(owner, "apiVersion").rpartition("/")[2]
+        if not version:
+            value = text(owner, "apiVersion")
+            yield invalid(f"{here}.apiVersion", value, "version must not be empty")
+        for name in ("kind", "name", "uid"):
+            if not text(owner, name):
+                yield invalid(f"{here}.{name}", "", "must not be empty")
+        if text(owner, "apiVersion") == "v1" and text(owner, "kind") == "Event":
+            yield invalid(here, owner, "/v1, Kind=Event is disallowed from being an owner")
+        if flag(owner, "controller"):
+            this = f"{text(owner, 'kind')}/{text(owner, 'name')}"
+            if controller:
+                yield invalid(
+                    here,
+                    metadata["ownerReferences"],
+                    "Only one reference can have Controller set to true. "
+                    f'Found "true" in references for {controller} and {this}',
+                )
+            else:
+                controller = this
+
+
+def _check_finalizers(finalizers: list[str], path: str) -> Faults:
+    for finalizer in finalizers:
+        yield from invalid_each(path, finalizer, label_key_faults(finalizer))
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        yield invalid(path, finalizers, detail)

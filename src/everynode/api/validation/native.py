@@ -1,0 +1,113 @@
+"""The rules on the native DaemonSet's own fields."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from everynode.api.amount import NOT_A_PERCENTAGE, OVER_100, parse_amount
+from everynode.api.daemonset import Amount
+from everynode.api.types import UPDATE_TYPES
+from everynode.api.validation.faults import (
+    IMMUTABLE,
+    Faults,
+    Object,
+    at_least_zero,
+    invalid,
+    required,
+    unsupported,
+)
+from everynode.api.validation.reading import pairs, section
+from everynode.api.validation.selector import check_selector, selects
+
+EMPTY_SELECTOR: Final = "empty selector is invalid for daemonset"
+LABELS_DIFFER: Final = "`selector` does not match template `labels`"
+
+
+def check_native_fields(spec: Object, path: str = "spec") -> Faults:
+    """Faults in all fields but the template; types checked and defaults applied."""
+    selector = section(spec, "selector")
+    if selector is not None:
+        yield from check_selector(selector, f"{path}.selector")
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            yield invalid(f"{path}.selector", selector, EMPTY_SELECTOR)
+    yield from at_least_zero(f"{path}.minReadySeconds", spec.get("minReadySeconds"))
+    yield from _check_strategy(section(spec, "updateStrategy") or {}, f"{path}.updateStrategy")
+    yield from at_least_zero(f"{path}.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+
+
+def check_labels_selected(spec: Object, path: str = "spec") -> Faults:
+    """A fault if the template makes pods that the selector does not select."""
+    metadata = section(section(spec, "template") or {}, "metadata") or {}
+    labels = pairs(metadata, "labels")
+    selector = section(spec, "selector")
+    # No selector selects nothing; one that cannot be understood is told elsewhere.
+    if selector is None or selects(selector, labels) is False:
+        yield invalid(f"{path}.template.metadata.labels", labels or None, LABELS_DIFFER)
+
+
+def check_selector_unchanged(old: Object, new: Object, path: str = "spec") -> Faults:
+    """A fault if the selector is another one than before."""
+    before, after = section(old, "selector") or {}, section(new, "selector") or {}
+    for name in ("matchLabels", "matchExpressions"):
+        if (before.get(name) or None) != (after.get(name) or None):
+            yield invalid(f"{path}.selector", after, IMMUTABLE)
+            return
+
+
+def check_status(status: Object, path: str = "status") -> Faults:
+    """Faults in a status: no counter is below zero."""
+    for name in sorted(status):
+        if name != "conditions":
+            yield from at_least_zero(f"{path}.{name}", status[name])
+
+
+def check_status_update(old: Object, new: Object, path: str = "status") -> Faults:
+    """Faults in a change of the status: collisions are never forgotten."""
+    yield from check_status(new, path)
+    if (new.get("collisionCount") or 0) < (old.get("collisionCount") or 0):
+        count = new.get("collisionCount") or 0
+        yield invalid(f"{path}.collisionCount", count, "cannot be decremented")
+
+
+def _check_strategy(strategy: Object, path: str) -> Faults:
+    how = strategy.get("type")
+    if how not in UPDATE_TYPES:
+        yield unsupported(path, strategy, UPDATE_TYPES)
+    rolling = section(strategy, "rollingUpdate")
+    if how != "RollingUpdate":
+        return
+    if rolling is None:
+        yield required(f"{path}.rollingUpdate")
+        return
+    here = f"{path}.rollingUpdate"
+    names = ("maxUnavailable", "maxSurge")
+    for name in names:
+        yield from _check_amount(rolling.get(name), f"{here}.{name}")
+    for name in names:
+        yield from _check_at_most_all(rolling.get(name), f"{here}.{name}")
+    takes_down, surges = (_is_some(rolling.get(name)) for name in names)
+    if takes_down and surges:
+        detail = "may not be set when maxUnavailable is non-zero"
+        yield invalid(f"{here}.maxSurge", rolling["maxSurge"], detail)
+    elif not takes_down and not surges:
+        yield required(f"{here}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+
+
+def _check_amount(value: Any, path: str) -> Faults:
+    fault = parse_amount(value if value is not None else 0)
+    if isinstance(fault, str):
+        yield invalid(path, value, fault)
+
+
+def _check_at_most_all(value: Any, path: str) -> Faults:
+    fault = parse_amount(value if value is not None else 0, at_most_all=True)
+    if fault == OVER_100:
+        yield invalid(path, value, OVER_100)
+
+
+def _is_some(value: Any) -> bool:
+    """Whether an amount is not zero; a text that is no percentage counts as zero."""
+    amount = parse_amount(value if value is not None else 0)
+    if isinstance(amount, Amount):
+        return amount.value != 0
+    return amount != NOT_A_PERCENTAGE

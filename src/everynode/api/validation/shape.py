@@ -1,0 +1,156 @@
+"""Whether every value has the type its field has, and whether every field is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from everynode.api.quantity import QuantityError, parse_quantity
+from everynode.api.types import (
+    INT_OR_STRING,
+    OBJECT_META,
+    POD_TEMPLATE,
+    QUANTITY,
+    FieldInfo,
+    TypeInfo,
+    lookup,
+)
+from everynode.api.validation.faults import (
+    Faults,
+    invalid,
+    is_int,
+    required,
+    unsupported,
+    wrong_type,
+)
+
+_PYTHON: Final[dict[str, type[Any]]] = {
+    "string": str,
+    "boolean": bool,
+    "object": dict,
+    "array": list,
+}
+_BOUNDS: Final = {"int32": 2**31, "int64": 2**63}
+
+
+# Fields of the Advanced DaemonSet that are filled in by its schema: there, null is absent.
+DEFAULTED: Final = frozenset({"updateStrategy", "burstReplicas", "revisionHistoryLimit"})
+# Below these the schema of the Advanced DaemonSet is as forgiving as the native API.
+_FORGIVING: Final = frozenset({OBJECT_META, POD_TEMPLATE})
+
+
+def check_shape(value: object, name: str, path: str = "") -> Faults:
+    """A fault for each value of the wrong type, as the native API sees it: null is absent."""
+    yield from _check_object(value, name, path, strict=False)
+
+
+def check_advanced_shape(value: object, name: str, path: str = "") -> Faults:
+    """The same for the Advanced DaemonSet: no nulls, required fields there, enums kept."""
+    yield from _check_object(value, name, path, strict=True)
+
+
+def _check_object(value: object, name: str, path: str, *, strict: bool) -> Faults:
+    if not isinstance(value, dict):
+        yield wrong_type(path, value, "object")
+        return
+    strict = strict and name not in _FORGIVING
+    for key, field in lookup(name).fields.items():
+        here = f"{path}.{key}" if path else key
+        item = value.get(key)
+        if item is not None:
+            yield from _check(item, field, here, strict=strict)
+        elif strict and key in value and key not in DEFAULTED:
+            yield wrong_type(here, None, _kind(field))
+        elif strict and field.required:
+            yield required(here)
+
+
+def unknown_fields(value: object, name: str, path: str = "") -> Iterator[str]:
+    """The paths of all fields that the named type does not have."""
+    info = lookup(name)
+    if not isinstance(value, dict) or not info.fields:
+        return
+    for key, item in value.items():
+        inner = f"{path}.{key}" if path else key
+        field = info.fields.get(key)
+        if field is None:
+            yield inner
+        else:
+            yield from _unknown(item, field, inner)
+
+
+def _unknown(value: object, field: FieldInfo, path: str) -> Iterator[str]:
+    if field.ref:
+        yield from unknown_fields(value, field.ref, path)
+    elif field.items is not None and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unknown(item, field.items, f"{path}[{index}]")
+    elif field.values is not None and isinstance(value, dict):
+        for key, item in value.items():
+            yield from _unknown(item, field.values, f"{path}.{key}")
+
+
+def _check(value: Any, field: FieldInfo, path: str, *, strict: bool) -> Faults:
+    if field.ref == QUANTITY:
+        yield from _check_quantity(value, path)
+    elif field.ref == INT_OR_STRING:
+        yield from _check_int_or_string(value, path)
+    elif field.ref:
+        yield from _check_reference(value, field.ref, path, strict=strict)
+    elif field.type in ("integer", "number"):
+        yield from _check_number(value, field, path)
+    elif not isinstance(value, _PYTHON.get(field.type, object)):
+        yield wrong_type(path, value, field.type)
+    elif field.items is not None:
+        for index, item in enumerate(value):
+            yield from _check(item, field.items, f"{path}[{index}]", strict=strict)
+    elif field.values is not None:
+        for key, item in value.items():
+            yield from _check(item, field.values, f"{path}.{key}", strict=strict)
+    elif strict and field.enum and value not in field.enum:
+        yield unsupported(path, value, field.enum)
+
+
+def _check_reference(value: Any, name: str, path: str, *, strict: bool) -> Faults:
+    info: TypeInfo = lookup(name)
+    if info.type == "string":
+        if not isinstance(value, str):
+            yield wrong_type(path, value, "string")
+    elif info.type == "object":
+        yield from _check_object(value, name, path, strict=strict)
+
+
+def _kind(field: FieldInfo) -> str:
+    """What JSON Schema calls the type of a field."""
+    if field.ref == INT_OR_STRING:
+        return "integer,string"
+    return field.type or lookup(field.ref).type
+
+
+def _check_number(value: Any, field: FieldInfo, path: str) -> Faults:
+    if field.type == "number" and isinstance(value, float):
+        return
+    bound = _BOUNDS.get(field.format, 2**63)
+    if not is_int(value):
+        yield wrong_type(path, value, field.type)
+    elif not -bound <= value < bound:
+        yield invalid(path, value, f"must fit into {field.format or 'int64'}")
+
+
+def _check_quantity(value: Any, path: str) -> Faults:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        yield wrong_type(path, value, "string")
+        return
+    try:
+        parse_quantity(value)
+    except QuantityError as error:
+        yield invalid(path, value, str(error))
+
+
+def _check_int_or_string(value: Any, path: str) -> Faults:
+    if isinstance(value, str):
+        return
+    if not is_int(value):
+        yield wrong_type(path, value, "integer,string")
+    elif not -(2**31) <= value < 2**31:
+        yield invalid(path, value, "must fit into int32")

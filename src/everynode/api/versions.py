@@ -1,0 +1,451 @@
+"""What a stored DaemonSet means, whichever kind and version it is; and how versions convert.
+
+Decoding never fails on a bad value: the value is named in `faults`, and what is taken in its place
+is what touches the fewest pods.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from everynode.api import keys
+from everynode.api.amount import parse_amount
+from everynode.api.daemonset import (
+    Amount,
+    DaemonSet,
+    DaemonSetStatus,
+    Fault,
+    Flavour,
+    Hook,
+    LabelSelector,
+    RollingType,
+    Strategy,
+    UpdateType,
+)
+from everynode.api.defaults import default_daemonset
+from everynode.api.objects import Condition, ObjectMeta
+from everynode.api.selector import SelectorError, compile_selector
+from everynode.api.times import format_time, seconds
+from everynode.api.types import ADVANCED_SPEC
+from everynode.api.validation.advanced import check_own_fields, rolling_type
+from everynode.api.validation.faults import invalid, is_int, wrong_type
+from everynode.api.validation.native import check_native_fields
+from everynode.api.validation.shape import check_advanced_shape, check_shape
+
+Object = dict[str, Any]
+Read = TypeVar("Read", bound=msgspec.Struct)
+
+_NATIVE_SPEC: Final = "io.k8s.api.apps.v1.DaemonSetSpec"
+_NOBODY: Final = LabelSelector()
+_ALL: Final = Amount(100, percent=True)
+_NONE: Final = Amount(0)
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    """The outermost parts; all values stay as they are stored until they are looked at."""
+
+    api_version: str = msgspec.field(default="", name="apiVersion")
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+    spec: dict[str, msgspec.Raw] = {}
+    status: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
+_decode_any: Final = msgspec.json.Decoder().decode
+_decode_parts: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+# --- Decoding ----------------------------------------------------------------------------------
+
+
+def decode_daemonset(raw: bytes | Object, *, flavour: Flavour | None = None) -> DaemonSet:
+    """The DaemonSet of either kind in its one internal shape.
+
+    The items of a native list do not say what they are: there, `flavour` does. ValueError if this
+    is no DaemonSet at all.
+    """
+    if not isinstance(raw, bytes):
+        raw = msgspec.json.encode(raw)
+    try:
+        envelope = _decode_envelope(raw)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"this is no DaemonSet: {error}") from error
+    kind = flavour_of(envelope.api_version, flavour)
+    faults: list[Fault] = []
+    metadata = _read(envelope.metadata, ObjectMeta, "metadata", faults)
+    template = envelope.spec.pop("template", None)
+    spec = {name: _decode_any(value) for name, value in envelope.spec.items()}
+    faults += _own_faults(kind, spec, templated=template is not None)
+    return DaemonSet(
+        flavour=kind,
+        metadata=metadata,
+        selector=_read_selector(spec.get("selector")) or _NOBODY,
+        # A view would keep the whole message in memory.
+        template=b"{}" if template is None else bytes(template),
+        strategy=_read_strategy(kind, spec),
+        min_ready_seconds=_read_number(spec.get("minReadySeconds"), 0),
+        burst=_read_burst(kind, spec.get("burstReplicas")),
+        history_limit=_read_number(spec.get("revisionHistoryLimit"), 10),
+        pre_delete=_read_hook(kind, spec.get("lifecycle")),
+        progressive=kind is Flavour.ADVANCED and _is_progressive(spec, metadata.annotations),
+        status=_read_status(envelope.status, faults),
+        faults=tuple(faults),
+    )
+
+
+def flavour_of(api_version: str, default: Flavour | None = None) -> Flavour:
+    """Which kind an apiVersion stands for; ValueError for one that has no DaemonSet."""
+    if api_version == keys.APPS_V1:
+        return Flavour.NATIVE
+    if api_version in (keys.V1ALPHA1, keys.V1BETA1):
+        return Flavour.ADVANCED
+    if not api_version and default is not None:
+        return default
+    known = ", ".join((keys.APPS_V1, keys.V1BETA1, keys.V1ALPHA1))
+    raise ValueError(f"apiVersion {api_version!r} has no DaemonSet; known are {known}")
+
+
+def _own_faults(kind: Flavour, spec: Object, *, templated: bool) -> list[Fault]:
+    """What is wrong with the fields that are not the template's."""
+    if kind is Flavour.NATIVE:
+        wrong = list(check_shape(spec, _NATIVE_SPEC, "spec"))
+        return wrong or list(check_native_fields(_with_defaults(keys.APPS_V1, spec)))
+    wrong = list(check_advanced_shape(spec, ADVANCED_SPEC, "spec"))
+    if templated:
+        wrong = [fault for fault in wrong if fault.path != "spec.template"]
+    return wrong or list(check_own_fields({"spec": spec}))
+
+
+def _with_defaults(api_version: str, spec: Object) -> Object:
+    made = default_daemonset({"apiVersion": api_version, "spec": spec})
+    filled: Object = made["spec"]
+    return filled
+
+
+# --- The spec ----------------------------------------------------------------------------------
+
+
+def _read_strategy(kind: Flavour, spec: Object) -> Strategy:
+    strategy = spec.get("updateStrategy")
+    strategy = {} if strategy is None else strategy
+    how = strategy.get("type") if isinstance(strategy, dict) else None
+    if not isinstance(strategy, dict) or how not in (None, "", "RollingUpdate"):
+        return Strategy(type=UpdateType.ON_DELETE)
+    rolling = strategy.get("rollingUpdate")
+    rolling = {} if rolling is None else rolling
+    if not isinstance(rolling, dict):
+        return Strategy(paused=True)
+    if kind is Flavour.NATIVE:
+        unavailable, surge = _read_budget(rolling, one_sided=False)
+        return Strategy(max_unavailable=unavailable, max_surge=surge)
+    return _read_advanced(rolling, spec)
+
+
+def _read_advanced(rolling: Object, spec: Object) -> Strategy:
+    in_place = rolling_type(rolling) == RollingType.IN_PLACE.value
+    unavailable, surge = _read_budget(rolling, one_sided=True, in_place=in_place)
+    selector = rolling.get("selector")
+    nodes = None if selector is None else _read_selector(selector)
+    # What cannot be read stops the rollout: which nodes, whether to go on, which hook.
+    stopped = (
+        (selector is not None and nodes is None)
+        or rolling.get("paused") not in (None, False)
+        or not _readable_hook(spec.get("lifecycle"))
+    )
+    return Strategy(
+        rolling=RollingType.IN_PLACE if in_place else RollingType.STANDARD,
+        max_unavailable=unavailable,
+        max_surge=surge,
+        partition=_read_amount(rolling.get("partition"), absent=_NONE, broken=_ALL),
+        selector=nodes,
+        paused=stopped,
+    )
+
+
+def _read_budget(
+    rolling: Object, *, one_sided: bool, in_place: bool = False
+) -> tuple[Amount, Amount]:
+    """maxUnavailable and maxSurge; of two that exclude each other the surge is kept."""
+    down, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    if one_sided and rolling_type(rolling) == "Surging":
+        down, surge = (0 if down is None else down), (1 if surge is None else surge)
+    alone = down is None and surge is None
+    surging = _read_amount(surge, absent=_NONE, broken=_NONE)
+    if in_place:
+        surging = _NONE
+    silent = Amount(1) if alone or not one_sided else _NONE
+    unavailable = _read_amount(down, absent=silent, broken=Amount(1))
+    if unavailable.value and surging.value:
+        unavailable = _NONE
+    return unavailable, surging
+
+
+def _read_amount(value: object, *, absent: Amount, broken: Amount) -> Amount:
+    if value is None:
+        return absent
+    amount = parse_amount(value, at_most_all=True)
+    return amount if isinstance(amount, Amount) else broken
+
+
+def _read_burst(kind: Flavour, value: object) -> Amount:
+    if value is None or kind is Flavour.NATIVE:
+        return Amount(250)
+    amount = parse_amount(value)
+    return amount if isinstance(amount, Amount) else Amount(1)
+
+
+def _read_number(value: Any, absent: int) -> int:
+    return value if is_int(value) and value >= 0 else absent
+
+
+def _read_selector(value: object) -> LabelSelector | None:
+    """A label selector that can be used; None if there is none such."""
+    try:
+        selector = msgspec.convert(_without_nulls(value), LabelSelector)
+        compile_selector(selector)
+    except (msgspec.ValidationError, SelectorError):
+        return None
+    return selector
+
+
+def _read_hook(kind: Flavour, lifecycle: object) -> Hook | None:
+    if kind is Flavour.NATIVE or not _readable_hook(lifecycle) or not isinstance(lifecycle, dict):
+        return None
+    hook = lifecycle.get("preDelete")
+    if hook is None:
+        return None
+    return Hook(
+        labels=hook.get("labelsHandler") or {},
+        finalizers=tuple(hook.get("finalizersHandler") or ()),
+        mark_not_ready=hook.get("markPodNotReady") is True,
+    )
+
+
+def _readable_hook(lifecycle: object) -> bool:
+    """Whether the preDelete hook is understood, or there is none."""
+    if lifecycle is None:
+        return True
+    hook = lifecycle.get("preDelete") if isinstance(lifecycle, dict) else 0
+    if hook is None:
+        return True
+    if not isinstance(hook, dict):
+        return False
+    labels, finalizers = hook.get("labelsHandler") or {}, hook.get("finalizersHandler") or []
+    return (
+        isinstance(labels, dict)
+        and all(isinstance(value, str) for value in labels.values())
+        and isinstance(finalizers, list)
+        and all(isinstance(value, str) for value in finalizers)
+    )
+
+
+def _is_progressive(spec: Object, annotations: dict[str, str]) -> bool:
+    """The field, where it is set; else the annotation of the older version."""
+    scale = spec.get("scaleStrategy")
+    field = scale.get("partitionedScaling") if isinstance(scale, dict) else None
+    if field is not None:
+        return field is not False
+    return annotations.get(keys.PROGRESSIVE_CREATE) == "true"
+
+
+# --- Metadata and status -----------------------------------------------------------------------
+
+
+def _read(raw: msgspec.Raw, kind: type[Read], path: str, faults: list[Fault]) -> Read:
+    """A struct; where that fails, as much of it as can be read."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.DecodeError:
+        pass
+    parts: dict[str, msgspec.Raw] = {}
+    try:
+        parts = _decode_parts(raw)
+    except msgspec.DecodeError:
+        faults.append(wrong_type(path, _decode_any(raw), "object"))
+    good: Object = {}
+    for name, part in parts.items():
+        try:
+            msgspec.json.decode(b'{"%b":%b}' % (name.encode(), bytes(part)), type=kind)
+            good[name] = _decode_any(part)
+        except msgspec.DecodeError as error:
+            faults.append(invalid(f"{path}.{name}", _decode_any(part), str(error)))
+    return msgspec.convert(good, kind)
+
+
+class _Status(msgspec.Struct, gc=False, rename="camel"):
+    observed_generation: int = 0
+    desired_number_scheduled: int = 0
+    current_number_scheduled: int = 0
+    number_misscheduled: int = 0
+    number_ready: int = 0
+    updated_number_scheduled: int = 0
+    number_available: int = 0
+    number_unavailable: int = 0
+    update_revision: str = ""
+    daemon_set_hash: str = ""
+    collision_count: int | None = None
+    conditions: tuple[Condition, ...] | None = None
+
+
+def _read_status(raw: msgspec.Raw, faults: list[Fault]) -> DaemonSetStatus:
+    if bytes(raw) == b"null":
+        return DaemonSetStatus()
+    read = _read(raw, _Status, "status", faults)
+    return DaemonSetStatus(
+        observed_generation=read.observed_generation,
+        desired=read.desired_number_scheduled,
+        current=read.current_number_scheduled,
+        misscheduled=read.number_misscheduled,
+        ready=read.number_ready,
+        updated=read.updated_number_scheduled,
+        available=read.number_available,
+        unavailable=read.number_unavailable,
+        update_revision=read.update_revision or read.daemon_set_hash,
+        collision_count=read.collision_count,
+        conditions=read.conditions or (),
+    )
+
+
+def encode_status(flavour: Flavour, status: DaemonSetStatus) -> Object:
+    """The status as it is written; the Advanced kind carries the hash under both its names."""
+    made: Object = {
+        "currentNumberScheduled": status.current,
+        "desiredNumberScheduled": status.desired,
+        "numberMisscheduled": status.misscheduled,
+        "numberReady": status.ready,
+    }
+    optional: Object = {
+        "observedGeneration": status.observed_generation,
+        "updatedNumberScheduled": status.updated,
+        "numberAvailable": status.available,
+        "numberUnavailable": status.unavailable,
+    }
+    if flavour is Flavour.ADVANCED:
+        made["updatedNumberScheduled"] = status.updated
+        optional |= dict.fromkeys(("updateRevision", "daemonSetHash"), status.update_revision)
+    made |= {name: value for name, value in optional.items() if value}
+    if status.collision_count is not None:
+        made["collisionCount"] = status.collision_count
+    if status.conditions:
+        made["conditions"] = [_encode_condition(each) for each in status.conditions]
+    return made
+
+
+def _encode_condition(condition: Condition) -> Object:
+    made: Object = {"type": condition.type, "status": condition.status}
+    if condition.last_transition_time is not None:
+        made["lastTransitionTime"] = format_time(seconds(condition.last_transition_time))
+    made |= {
+        name: value
+        for name, value in (("reason", condition.reason), ("message", condition.message))
+        if value
+    }
+    return made
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+# --- Conversion --------------------------------------------------------------------------------
+
+# What the native kind has no field for; a DaemonSet that uses it cannot become a native one.
+_ONLY_ADVANCED: Final = ("rollingUpdateType", "type", "partition", "selector", "paused")
+
+
+def convert(daemonset: Object, to_version: str) -> Object:
+    """The same DaemonSet in another version, said as that version says it.
+
+    ValueError if the version has no DaemonSet, or if the native kind cannot say it.
+    """
+    flavour_of(to_version)
+    made: Object = msgspec.json.decode(msgspec.json.encode(daemonset))
+    made["apiVersion"] = to_version
+    if flavour_of(str(daemonset.get("apiVersion"))) is Flavour.NATIVE:
+        return made if to_version == keys.APPS_V1 else _leave_native(made)
+    spec = made.get("spec")
+    if isinstance(spec, dict):
+        _spell_type(spec, surging=to_version == keys.V1ALPHA1)
+        _move_progressive(made, spec, to_version)
+    _move_hash(made, to_version)
+    if to_version == keys.APPS_V1:
+        _require_native(made)
+    return made
+
+
+def _leave_native(made: Object) -> Object:
+    """Drop what would make Kruise's controller take every pod for an updated one."""
+    metadata = made.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if isinstance(annotations, dict):
+        annotations.pop(keys.TEMPLATE_GENERATION, None)
+    return made
+
+
+def _spell_type(spec: Object, *, surging: bool) -> None:
+    """Use the field's own spelling, and Surging only where Kruise knows it."""
+    strategy = spec.get("updateStrategy")
+    rolling = strategy.get("rollingUpdate") if isinstance(strategy, dict) else None
+    if not isinstance(rolling, dict):
+        return
+    how = rolling.pop("type", None)
+    if how and not rolling.get("rollingUpdateType"):
+        rolling["rollingUpdateType"] = how
+    if rolling.get("rollingUpdateType") == "Surging" and not surging:
+        rolling["rollingUpdateType"] = "Standard"
+        for name, value in (("maxSurge", 1), ("maxUnavailable", 0)):
+            if rolling.get(name) is None:
+                rolling[name] = value
+
+
+def _move_progressive(made: Object, spec: Object, to_version: str) -> None:
+    """An annotation in v1alpha1, a field in v1beta1; the field decides where both are set."""
+    metadata = made.setdefault("metadata", {})
+    annotations = metadata.get("annotations") or {}
+    progressive = _is_progressive(spec, annotations)
+    rest = {name: text for name, text in annotations.items() if name != keys.PROGRESSIVE_CREATE}
+    scale = {
+        name: value
+        for name, value in (spec.pop("scaleStrategy", None) or {}).items()
+        if name != "partitionedScaling"
+    }
+    if to_version != keys.V1BETA1 and progressive:
+        rest[keys.PROGRESSIVE_CREATE] = "true"
+    elif progressive:
+        scale["partitionedScaling"] = True
+    if scale:
+        spec["scaleStrategy"] = scale
+    if rest or annotations:
+        metadata["annotations"] = rest
+
+
+def _move_hash(made: Object, to_version: str) -> None:
+    status = made.get("status")
+    if not isinstance(status, dict):
+        return
+    revision = status.pop("updateRevision", None) or status.get("daemonSetHash")
+    status.pop("daemonSetHash", None)
+    name = "updateRevision" if to_version == keys.V1BETA1 else "daemonSetHash"
+    if revision and to_version != keys.APPS_V1:
+        status[name] = revision
+
+
+def _require_native(made: Object) -> None:
+    spec = made.get("spec") or {}
+    rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+    if rolling.get("rollingUpdateType") == RollingType.STANDARD.value:
+        del rolling["rollingUpdateType"]
+    used = [f"spec.updateStrategy.rollingUpdate.{n}" for n in _ONLY_ADVANCED if rolling.get(n)]
+    used += [f"spec.{n}" for n in ("lifecycle", "scaleStrategy") if spec.get(n)]
+    spec.pop("burstReplicas", None)
+    annotations = (made.get("metadata") or {}).get("annotations") or {}
+    if annotations.get(keys.PROGRESSIVE_CREATE) == "true":
+        used.append(f"metadata.annotations[{keys.PROGRESSIVE_CREATE}]")
+    if used:
+        raise ValueError(f"the native DaemonSet has no {', '.join(used)}; remove it first")
