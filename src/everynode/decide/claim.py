@@ -1,4 +1,4 @@
-"""Whose pod it is: owned, to be adopted, to be released, or none of our business."""
+"""Whose a pod or a revision is: owned, to be adopted, to be released, or none of our business."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, Flavour, LabelSelector, Requirement
-from everynode.api.objects import OwnerReference, Pod
+from everynode.api.objects import ControllerRevision, ObjectMeta, OwnerReference, Pod, PodMeta
 from everynode.api.selector import Matcher, SelectorError, compile_selector
-from everynode.decide.actions import Because, PatchPod
+from everynode.decide.actions import Because, PatchPod, PatchRevision
 from everynode.decide.patch import patch_pod
 
 
@@ -25,21 +25,33 @@ class Claim(enum.Enum):
 
 def claim(ds: DaemonSet, pod: Pod) -> Claim:
     """What the DaemonSet does about a pod of its namespace."""
-    if pod.metadata.namespace != ds.namespace:
+    found = _claim(ds, pod.metadata)
+    # A puller is nobody's daemon pod, whatever its labels.
+    pulls = found is Claim.ADOPT and keys.PULLER in pod.metadata.labels
+    return Claim.IGNORE if pulls else found
+
+
+def claim_revision(ds: DaemonSet, revision: ControllerRevision) -> Claim:
+    """What the DaemonSet does about a revision of its namespace."""
+    return _claim(ds, revision.metadata)
+
+
+def _claim(ds: DaemonSet, meta: PodMeta | ObjectMeta) -> Claim:
+    if meta.namespace != ds.namespace:
         return Claim.IGNORE
     deleting = ds.metadata.deletion_timestamp is not None
-    controller = pod.metadata.controller
+    controller = meta.controller
     if controller is not None and not is_owner(ds, controller):
         return Claim.IGNORE
     matcher = _matcher(ds.selector)
     if controller is not None:
         # Without a selector that can be understood nothing is known of its labels: it stays.
-        released = matcher is not None and not matcher.matches(pod.metadata.labels)
+        released = matcher is not None and not matcher.matches(meta.labels)
         return Claim.RELEASE if released and not deleting else Claim.OWN
-    if deleting or pod.terminating or keys.PULLER in pod.metadata.labels:
+    if deleting or meta.deletion_timestamp is not None:
         return Claim.IGNORE
     # A selector without a requirement would adopt every orphan of the namespace.
-    if matcher is None or matcher.everything or not matcher.matches(pod.metadata.labels):
+    if matcher is None or matcher.everything or not matcher.matches(meta.labels):
         return Claim.IGNORE
     return Claim.ADOPT
 
@@ -76,6 +88,23 @@ def release_patch(ds: DaemonSet, pod: Pod) -> PatchPod:
     """Let a pod go whose labels no longer match; it runs on, nobody's."""
     gone = {"$patch": "delete", "uid": ds.uid}
     return patch_pod(pod, Because.RELEASE, metadata={"ownerReferences": [gone]})
+
+
+def adopt_revision_patch(ds: DaemonSet, revision: ControllerRevision) -> PatchRevision:
+    """Make an orphaned revision ours."""
+    return _patch_owners(revision, owner_reference(ds))
+
+
+def release_revision_patch(ds: DaemonSet, revision: ControllerRevision) -> PatchRevision:
+    """Let a revision go whose labels no longer match."""
+    return _patch_owners(revision, {"$patch": "delete", "uid": ds.uid})
+
+
+def _patch_owners(revision: ControllerRevision, reference: dict[str, Any]) -> PatchRevision:
+    meta = revision.metadata
+    guarded = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+    body = {"metadata": {"ownerReferences": [reference], **guarded}}
+    return PatchRevision(meta.name, meta.uid, body, merge="strategic")
 
 
 def _matcher(selector: LabelSelector) -> Matcher | None:

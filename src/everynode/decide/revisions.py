@@ -65,8 +65,9 @@ def read_revision(stored: ControllerRevision, ds_uid: str = "") -> Revision | Fa
         template = read_data(bytes(stored.data))
     except ValueError as error:
         return Fault(f"ControllerRevision {meta.name}: data", f"holds no pod template: {error}")
-    generation, _, owner = meta.annotations.get(keys.TARGET_GENERATION, "").partition("/")
-    recorded = owner == ds_uid and generation.isascii() and generation.isdigit()
+    text, _, owner = meta.annotations.get(keys.TARGET_GENERATION, "").partition("/")
+    generation = read_number(text) if owner == ds_uid else None
+    recorded = generation is not None
     return Revision(
         name=meta.name,
         hash=meta.labels.get(keys.REVISION_HASH) or _unlabelled(meta.name),
@@ -75,7 +76,7 @@ def read_revision(stored: ControllerRevision, ds_uid: str = "") -> Revision | Fa
         uid=meta.uid,
         resource_version=meta.resource_version,
         from_hash=(meta.annotations.get(keys.FROM_REVISION) or None) if recorded else None,
-        target_generation=int(generation) if recorded else None,
+        target_generation=generation,
     )
 
 
@@ -154,10 +155,15 @@ def digest(template: bytes) -> bytes:
 
 def template_generation(ds: DaemonSet) -> int | None:
     """How often a native DaemonSet's template has changed; None for the other kind."""
-    text = ds.metadata.annotations.get(keys.TEMPLATE_GENERATION, "")
-    if ds.flavour is not Flavour.NATIVE or not (text.isascii() and text.isdigit()):
+    if ds.flavour is not Flavour.NATIVE:
         return None
-    return int(text)
+    return read_number(ds.metadata.annotations.get(keys.TEMPLATE_GENERATION, ""))
+
+
+def read_number(text: str) -> int | None:
+    """The number that an annotation holds; None if it holds something else."""
+    # More digits than an int64 has are no number of anything here, and slow to read.
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 class _History:
