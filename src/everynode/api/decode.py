@@ -33,6 +33,8 @@ _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _ERROR_START: Final = b'{"type":"ERROR"'
 _DAEMONSET: Final = b'"DaemonSet"'
 _NO_ANNOTATIONS: Final = PodAnnotations()
+# Bytes that are no UTF-8 and JSON too deep to be true have errors of their own.
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _Versioned(Protocol):
@@ -282,7 +284,7 @@ class Decoder(Generic[T]):
                 return _dropped(foreign.type, foreign.object.metadata)
         try:
             event = self._event.decode(line)
-        except msgspec.MsgspecError:
+        except _UNREADABLE:
             return self._slow_event(line)
         if event.type == BOOKMARK:
             return self._slow_event(line)
@@ -316,7 +318,7 @@ class Decoder(Generic[T]):
                 meta = _bookmark.decode(event.object).metadata
                 end = (meta.annotations or {}).get(_INITIAL_EVENTS_END) == "true"
                 return WatchEvent(BOOKMARK, meta.resource_version, initial_end=end)
-        except msgspec.MsgspecError as error:
+        except _UNREADABLE as error:
             raise DecodeError(f"watch event of {self._name}: {error}") from None
         return self._made(event.type, self._decode(event.object))
 
@@ -325,7 +327,7 @@ class Decoder(Generic[T]):
             if self._read is not None:
                 return self._read(bytes(body))
             return cast(T, self._object.decode(body))
-        except msgspec.MsgspecError as error:
+        except _UNREADABLE as error:
             found = None if self._read is not None else self._without_nulls(body)
             if found is None:
                 raise DecodeError(f"{self._name} {_name_of(body)}: {error}") from None
@@ -334,7 +336,7 @@ class Decoder(Generic[T]):
     def _without_nulls(self, body: bytes | msgspec.Raw) -> T | None:
         try:
             return cast(T, self._object.decode(_without_nulls(body)))
-        except msgspec.MsgspecError:
+        except _UNREADABLE:
             return None
 
 
@@ -342,9 +344,9 @@ def _peek(line: bytes) -> _PeekedEvent | None:
     """Type and metadata of an event about a pod, None where it must be looked at again."""
     try:
         event = _peeked_event.decode(line)
-    except msgspec.MsgspecError:
+    except _UNREADABLE:
         return None
-    return None if event.type == BOOKMARK else event
+    return None if event.type in (BOOKMARK, ERROR) else event
 
 
 def _dropped(kind: str, metadata: PodMeta) -> WatchEvent[Any]:
@@ -385,7 +387,7 @@ def _name_of(body: bytes | msgspec.Raw) -> str:
     """Namespace and name of an object that cannot be decoded, as far as they can be read."""
     try:
         meta = msgspec.json.decode(body, type=_Named).metadata
-    except msgspec.MsgspecError:
+    except _UNREADABLE:
         return "without a readable name"
     return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
 

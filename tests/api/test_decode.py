@@ -1,0 +1,425 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everynode.api.decode import (
+    ADDED,
+    BOOKMARK,
+    DELETED,
+    ERROR,
+    MODIFIED,
+    DecodeError,
+    Decoder,
+    Shared,
+    Sharing,
+    daemon_pods,
+    decode_pod,
+)
+from everynode.api.objects import (
+    ControllerRevision,
+    Lease,
+    Node,
+    ObjectMeta,
+    Partial,
+    Pod,
+    PodMeta,
+    Resources,
+)
+
+Json = dict[str, Any]
+
+
+def owner_of(kind: str = "DaemonSet", group: str = "apps.kruise.io/v1beta1") -> Json:
+    return {"apiVersion": group, "kind": kind, "name": "agent", "uid": "d1", "controller": True}
+
+
+def pod_json(name: str = "agent-1", **changes: Any) -> Json:
+    pod: Json = {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": name,
+            "namespace": "kube-system",
+            "uid": f"uid-of-{name}",
+            "resourceVersion": "41",
+            "labels": {"app": "agent", "controller-revision-hash": "7c6f5d8b94"},
+            "annotations": {"checksum/config": "8f2a"},
+            "ownerReferences": [owner_of()],
+            "managedFields": [{"manager": "kubelet"}],
+        },
+        "spec": {
+            "nodeName": "node-a",
+            "affinity": {"nodeAffinity": {}},
+            "containers": [
+                {
+                    "name": "agent",
+                    "image": "agent:1",
+                    "args": ["--verbose"],
+                    "resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "1Gi"}},
+                }
+            ],
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True",
+                    "lastProbeTime": None,
+                    "lastTransitionTime": "2026-07-04T12:30:05Z",
+                }
+            ],
+            "containerStatuses": [
+                {
+                    "name": "agent",
+                    "image": "agent:1",
+                    "imageID": "agent@sha256:1",
+                    "containerID": f"containerd://{name}",
+                    "state": {"running": {"startedAt": "2026-07-04T12:30:01Z"}},
+                    "resources": {"requests": {"cpu": "100m"}},
+                }
+            ],
+        },
+    }
+    return merged(pod, changes)
+
+
+def merged(target: Json, changes: Json) -> Json:
+    for key, value in changes.items():
+        both_maps = isinstance(value, dict) and isinstance(target.get(key), dict)
+        target[key] = merged(target[key], value) if both_maps else value
+    return target
+
+
+def body_of(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def line_of(kind: str, value: Any) -> bytes:
+    return body_of({"type": kind, "object": value}) + b"\n"
+
+
+def test_an_event_gives_its_type_its_version_and_the_object() -> None:
+    event = Decoder(Pod).event(line_of(MODIFIED, pod_json()))
+    assert (event.type, event.version) == (MODIFIED, "41")
+    assert event.object is not None
+    assert event.object.name == "agent-1"
+    assert event.object.hash == "7c6f5d8b94"
+    assert event.object.spec.containers[0].resources.limits == {"memory": "1Gi"}
+    ready = event.object.condition("Ready")
+    assert ready is not None
+    assert ready.last_transition_time is not None
+    assert (event.dropped, event.status, event.initial_end) == (None, None, False)
+
+
+def test_the_keys_of_an_event_may_come_in_any_order() -> None:
+    line = body_of({"object": pod_json(), "type": DELETED})
+    event = Decoder(Pod).event(line)
+    assert event.type == DELETED
+    assert event.object is not None
+
+
+@pytest.mark.parametrize(
+    ("annotations", "end"),
+    [
+        (None, False),
+        ({}, False),
+        ({"k8s.io/initial-events-end": "true"}, True),
+        ({"k8s.io/initial-events-end": "false"}, False),
+    ],
+)
+@pytest.mark.parametrize("kind", [Pod, Node])
+def test_a_bookmark_has_a_version_and_may_end_the_initial_events(
+    annotations: Json | None, end: bool, kind: type[Pod] | type[Node]
+) -> None:
+    meta = {"resourceVersion": "77", "annotations": annotations}
+    decoder: Decoder[Any] = Decoder(kind)
+    event = decoder.event(line_of(BOOKMARK, {"kind": kind.__name__, "metadata": meta}))
+    assert (event.type, event.version, event.object) == (BOOKMARK, "77", None)
+    assert event.initial_end is end
+
+
+@pytest.mark.parametrize("wanted", [None, daemon_pods])
+@pytest.mark.parametrize("start", [b"", b" "])
+def test_an_error_says_why(wanted: Any, start: bytes) -> None:
+    status = {
+        "kind": "Status",
+        "metadata": {},
+        "status": "Failure",
+        "message": "too old resource version: 1 (2)",
+        "reason": "Expired",
+        "code": 410,
+    }
+    event = Decoder(Pod, wanted=wanted).event(start + line_of(ERROR, status))
+    assert (event.type, event.object) == (ERROR, None)
+    assert event.status is not None
+    assert (event.status.code, event.status.reason) == (410, "Expired")
+    assert event.status.message == "too old resource version: 1 (2)"
+
+
+@pytest.mark.parametrize("owners", [[], [owner_of("ReplicaSet", "apps/v1")]])
+def test_a_pod_that_is_not_wanted_is_dropped_by_name(owners: list[Json]) -> None:
+    decoder = Decoder(Pod, wanted=daemon_pods)
+    foreign = pod_json("web-1", metadata={"ownerReferences": owners})
+    event = decoder.event(line_of(MODIFIED, foreign))
+    assert (event.type, event.version, event.object) == (MODIFIED, "41", None)
+    assert event.dropped is not None
+    assert (event.dropped.name, event.dropped.uid) == ("web-1", "uid-of-web-1")
+    assert decoder.item(body_of(foreign)) is None
+    assert decoder.one(body_of(foreign)).name == "web-1"
+
+
+def test_a_foreign_pod_that_only_speaks_of_daemonsets_is_dropped_too() -> None:
+    foreign = pod_json(metadata={"ownerReferences": [], "annotations": {"for": "DaemonSet"}})
+    event = Decoder(Pod, wanted=daemon_pods).event(line_of(ADDED, foreign))
+    assert event.object is None
+    assert event.dropped is not None
+
+
+@pytest.mark.parametrize("group", ["apps/v1", "apps.kruise.io/v1alpha1"])
+def test_pods_of_daemonsets_of_any_group_are_wanted(group: str) -> None:
+    own = pod_json(metadata={"ownerReferences": [owner_of(group=group)]})
+    event = Decoder(Pod, wanted=daemon_pods).event(line_of(ADDED, own))
+    assert event.object is not None
+    assert event.object.spec.node_name == "node-a"
+
+
+def test_an_interest_of_ones_own_keeps_pods_without_an_owner() -> None:
+    def orphans(metadata: PodMeta) -> bool:
+        return metadata.labels.get("app") == "agent"
+
+    orphan = pod_json(metadata={"ownerReferences": []})
+    event = Decoder(Pod, wanted=orphans).event(line_of(ADDED, orphan))
+    assert event.object is not None
+    assert event.object.status.phase == "Running"
+
+
+def test_alike_pods_share_what_is_alike() -> None:
+    decoder = Decoder(Pod)
+    one, other = (decoder.one(body_of(pod_json(name))) for name in ("agent-1", "agent-2"))
+    assert one.metadata.labels is other.metadata.labels
+    assert one.metadata.owner_references is other.metadata.owner_references
+    assert one.metadata.annotations is other.metadata.annotations
+    assert one.metadata.namespace is other.metadata.namespace
+    assert one.spec.node_name is other.spec.node_name
+    assert one.spec.containers is other.spec.containers
+    first, second = one.status.conditions[0], other.status.conditions[0]
+    assert first.type is second.type
+    assert first.status is second.status
+    assert one.status.container_statuses[0].image_id is other.status.container_statuses[0].image_id
+    assert (
+        one.status.container_statuses[0].resources is other.status.container_statuses[0].resources
+    )
+    assert one.uid != other.uid
+
+
+def test_pods_that_differ_do_not_share() -> None:
+    decoder = Decoder(Pod)
+    one = decoder.one(body_of(pod_json()))
+    more = {"requests": {"cpu": "200m"}, "limits": {"memory": "1Gi"}}
+    container = {"name": "agent", "image": "agent:1", "resources": more}
+    other = decoder.one(
+        body_of(pod_json(metadata={"labels": {"app": "web"}}, spec={"containers": [container]}))
+    )
+    assert one.metadata.labels["app"] == "agent"
+    assert other.metadata.labels == {"app": "web", "controller-revision-hash": "7c6f5d8b94"}
+    assert one.spec.containers[0].resources.requests == {"cpu": "100m"}
+    assert other.spec.containers[0].resources.requests == {"cpu": "200m"}
+
+
+def test_nothing_at_all_is_decoded_as_nothing_of_its_kind() -> None:
+    bare = decode_pod(b'{"metadata":{"name":"a"}}')
+    assert bare.metadata.labels == {}
+    assert bare.metadata.owner_references == ()
+    assert bare.metadata.finalizers == ()
+    assert bare.spec.containers == ()
+    assert bare.spec.readiness_gates == ()
+    assert bare.status.phase == "Pending"
+
+
+def test_the_affinity_is_kept_until_the_pod_has_its_node() -> None:
+    pinned: Json = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}
+    waiting = decode_pod(body_of(pod_json(spec={"nodeName": "", "affinity": pinned})))
+    bound = decode_pod(body_of(pod_json(spec={"affinity": pinned})))
+    assert waiting.spec.affinity is not None
+    assert bound.spec.affinity is None
+
+
+def test_annotations_of_an_update_in_place_are_kept() -> None:
+    state = '{"revision":"7c6f5d8b94"}'
+    pod = decode_pod(
+        body_of(pod_json(metadata={"annotations": {"apps.kruise.io/inplace-update-state": state}}))
+    )
+    assert pod.metadata.annotations.inplace_state == state
+
+
+NULLS = {
+    "metadata": {"labels": None, "annotations": None, "ownerReferences": None, "finalizers": None},
+    "spec": {"containers": None, "readinessGates": None, "nodeName": None, "affinity": None},
+    "status": {"conditions": None, "containerStatuses": None, "startTime": None},
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({part: {key: None}} for part, keys in NULLS.items() for key in keys),
+        {"spec": None, "status": None},
+        {"status": {"containerStatuses": [{"name": "agent", "state": None, "resources": None}]}},
+    ],
+)
+def test_a_null_is_as_good_as_nothing(changes: Json) -> None:
+    event = Decoder(Pod).event(line_of(ADDED, pod_json(**changes)))
+    assert event.object is not None
+    assert event.object.name == "agent-1"
+
+
+def test_a_null_costs_nothing_of_the_rest() -> None:
+    pod = decode_pod(body_of(pod_json(metadata={"finalizers": None})))
+    assert pod == decode_pod(body_of(pod_json()))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"", "watch event of Pod: "),
+        (b'{"type":"ADDED","object":{"kind":"Po', "watch event of Pod: Input data was truncated"),
+        (b'{"type":"ADDED"}', "watch event of Pod: Object missing required field `object`"),
+        (b'{"type":"ERROR","object":[]}', "watch event of Pod: Expected `object`, got `array`"),
+        (b'{"type":"ADDED","object":null}', "Pod without a readable name: "),
+        (b'{"type":"ADDED","object":{"metadata":{"name":"a\xff"}}}', "Pod without a readable"),
+        (b'{"type":"ADDED","object":' + b'{"a":' * 100_000, "watch event of Pod: "),
+        (line_of(ADDED, {"metadata": {"name": 7}}), "Pod 7: Expected `str`, got `int`"),
+        (
+            line_of(ADDED, pod_json("a", spec={"nodeName": 1})),
+            "Pod kube-system/a: Expected `str`, got `int` - at `$.spec.nodeName`",
+        ),
+    ],
+)
+@pytest.mark.parametrize("wanted", [None, daemon_pods])
+def test_what_cannot_be_decoded_is_named(line: bytes, message: str, wanted: Any) -> None:
+    with pytest.raises(DecodeError) as caught:
+        Decoder(Pod, wanted=wanted).event(line)
+    assert str(caught.value).startswith(message)
+
+
+def node_json(name: str, **changes: Any) -> Json:
+    node: Json = {
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, "zone": "a"},
+            "annotations": {"heartbeat": "1"},
+        },
+        "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]},
+        "status": {
+            "conditions": [
+                {"type": "Ready", "status": "False", "lastHeartbeatTime": "2026-07-04T12:30:05Z"}
+            ]
+        },
+    }
+    return merged(node, changes)
+
+
+def test_nodes_share_what_is_alike_and_keep_their_names() -> None:
+    decoder = Decoder(Node)
+    one, other = (decoder.one(body_of(node_json(name))) for name in ("node-a", "node-b"))
+    assert (one.name, one.ready) == ("node-a", "False")
+    assert one.metadata.labels == {"kubernetes.io/hostname": "node-a", "zone": "a"}
+    assert one.spec is other.spec
+    assert one.status is other.status
+    assert one.metadata.labels["zone"] is other.metadata.labels["zone"]
+    assert decode_pod(body_of(pod_json())).spec.node_name is one.name
+
+
+def test_a_revision_holds_its_own_bytes_with_every_null_in_them() -> None:
+    data = b'{"spec":{"template":{"metadata":{"creationTimestamp":null}}}}'
+    body = b'{"metadata":{"name":"r","labels":null},"revision":3,"data":%b}' % data
+    revision = Decoder(ControllerRevision).one(body)
+    assert revision.revision == 3
+    assert bytes(revision.data) == data
+    again = Decoder(ControllerRevision).event(b'{"type":"ADDED","object":%b}' % body)
+    assert again.object is not None
+    assert bytes(again.object.data) == data
+
+
+def test_other_kinds_are_decoded_as_they_are() -> None:
+    body = b'{"metadata":{"name":"l"},"spec":{"holderIdentity":"a","renewTime":null}}'
+    assert Decoder(Lease).one(body).spec.holder_identity == "a"
+
+
+class Report(Partial, frozen=True):
+    metadata: ObjectMeta
+    size: int
+
+
+def test_a_kind_with_forms_of_its_own_is_read_by_its_own_reader() -> None:
+    def read(body: bytes) -> Report:
+        return Report(ObjectMeta(msgspec.json.decode(body, type=Pod).name), len(body))
+
+    decoder = Decoder(Report, read=read)
+    body = body_of(pod_json())
+    event = decoder.event(b'{"type":"ADDED","object":%b}' % body)
+    assert event.object == Report(ObjectMeta("agent-1"), len(body))
+    with pytest.raises(DecodeError, match="Report 7"):
+        decoder.one(b'{"metadata":{"name":7}}')
+
+
+def test_a_shared_value_is_the_first_that_was_equal() -> None:
+    shared = Shared(limit=10)
+    first, second = "x" * 30, "".join(["x"] * 30)
+    assert first is not second
+    assert shared[first] is first
+    assert shared[second] is first
+
+
+def test_values_in_use_outlive_the_others() -> None:
+    shared = Shared(limit=3)
+    used = shared["x" * 30]
+    for index in range(100):
+        shared[f"once-{index}"]
+        assert shared["".join(["x"] * 30)] is used
+    assert "once-0" not in shared
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(1, 8))
+def test_tables_are_bounded_and_always_answer_with_an_equal(values: list[int], limit: int) -> None:
+    shared = Shared(limit)
+    for value in values:
+        text = f"value {value}"
+        assert shared[text] == text
+        assert len(shared) <= limit
+
+
+def test_long_texts_are_not_kept() -> None:
+    sharing = Sharing()
+    sharing.text("m" * 513)
+    assert len(sharing.texts) == 0
+    sharing.text("m" * 512)
+    assert len(sharing.texts) == 1
+
+
+def test_ids_versions_and_times_are_never_kept() -> None:
+    sharing = Sharing()
+    decoder = Decoder(Pod, sharing=sharing)
+    decoder.one(body_of(pod_json("agent-1")))
+    sizes = (len(sharing.texts), len(sharing.parts))
+    later = {
+        "conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-07-05T00:00:00Z"}
+        ]
+    }
+    decoder.one(body_of(pod_json("agent-2", metadata={"resourceVersion": "42"}, status=later)))
+    assert (len(sharing.texts), len(sharing.parts)) == sizes
+
+
+def test_requests_and_limits_are_not_taken_for_each_other() -> None:
+    sharing = Sharing()
+    requests = sharing.resources(Resources(requests={"cpu": "1"}))
+    limits = sharing.resources(Resources(limits={"cpu": "1"}))
+    assert (requests.requests, limits.limits) == ({"cpu": "1"}, {"cpu": "1"})
