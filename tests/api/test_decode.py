@@ -219,6 +219,22 @@ def test_alike_pods_share_what_is_alike() -> None:
     assert one.uid != other.uid
 
 
+def test_what_goes_wrong_alike_is_told_in_the_same_words() -> None:
+    failing = {"reason": "ContainersNotReady", "message": "containers with unready status: [agent]"}
+    changes: Json = {
+        "metadata": {"finalizers": ["example.com/drain"]},
+        "status": {"conditions": [{"type": "Ready", "status": "False", **failing}]},
+    }
+    decoder = Decoder(Pod)
+    one, other = (decoder.one(body_of(pod_json(name, **changes))) for name in ("a", "b"))
+    assert one.metadata.finalizers == ("example.com/drain",)
+    assert one.metadata.finalizers is other.metadata.finalizers
+    first, second = one.status.conditions[0], other.status.conditions[0]
+    assert (first.reason, first.message) == (failing["reason"], failing["message"])
+    assert first.reason is second.reason
+    assert first.message is second.message
+
+
 def test_pods_that_differ_do_not_share() -> None:
     decoder = Decoder(Pod)
     one = decoder.one(body_of(pod_json()))

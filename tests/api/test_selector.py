@@ -8,6 +8,7 @@ from everynode.api.daemonset import LabelSelector, Requirement
 from everynode.api.selector import (
     FieldMatcher,
     FieldTerm,
+    Matcher,
     SelectorError,
     compile_selector,
     escape_field,
@@ -174,6 +175,11 @@ def test_a_bad_query_is_refused_with_the_servers_words(query: str, message: str)
     with pytest.raises(SelectorError) as caught:
         parse_query(query)
     assert str(caught.value) == message
+
+
+def test_equality_is_with_one_value() -> None:
+    with pytest.raises(SelectorError, match="exact-match compatibility requires one single value"):
+        Matcher((Requirement("a", "=", ("1", "2")),))
 
 
 def test_only_integers_can_be_compared() -> None:
