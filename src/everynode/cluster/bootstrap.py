@@ -9,6 +9,31 @@ Object = dict[str, Any]
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
+_CRITICAL: Final = (
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        (
+            "Used for system critical pods that must run in the cluster, but can be moved to "
+            "another node if necessary."
+        ),
+    ),
+)
+
+
 def first_objects() -> list[tuple[str, Object]]:
     """Path and object of everything that is created at the start, in order."""
-    return [("/api/v1/namespaces", {"metadata": {"name": name}}) for name in NAMESPACES]
+    namespaces = [("/api/v1/namespaces", {"metadata": {"name": name}}) for name in NAMESPACES]
+    classes = [
+        (
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            {"metadata": {"name": name}, "value": value, "description": text},
+        )
+        for name, value, text in _CRITICAL
+    ]
+    return [*namespaces, *classes]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
+from everynode.api.times import format_time
 from everynode.clock import Clock
 from everynode.cluster.errors import bad_request, not_found
 from everynode.cluster.kinds import Kind, Registry
@@ -17,11 +17,6 @@ Object = dict[str, Any]
 
 _TRUE: Final = ("true", "1")
 decode_object = msgspec.json.Decoder(Object).decode
-
-
-def stamp(seconds: float) -> str:
-    """A time as Kubernetes writes it."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -76,10 +71,16 @@ class Call:
             subresource=self.subresource,
         )
 
+    def elsewhere(self, plural: str, *, namespace: str, name: str = "") -> Call:
+        """The same request about another core kind."""
+        kind = self.site.kinds.find("", "v1", plural)
+        assert kind is not None
+        return Call(self.site, self.request, kind, namespace=namespace, name=name, subresource="")
+
     @property
     def now(self) -> str:
         """The time, as written into objects."""
-        return stamp(self.site.clock.now())
+        return format_time(self.site.clock.now())
 
     @property
     def dry_run(self) -> bool:
@@ -110,6 +111,10 @@ class Call:
         if view is None:
             return record.body
         return msgspec.json.encode(view.show(decode_object(record.body)))
+
+    def exists(self, storage: str, namespace: str, name: str) -> bool:
+        """Whether there is such an object."""
+        return self.site.store.collection(storage).get(namespace, name) is not None
 
     def find(self, storage: str, namespace: str, name: str) -> Object | None:
         """Another stored object."""

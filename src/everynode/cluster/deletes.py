@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
 from everynode.api.daemonset import Fault
+from everynode.api.times import format_time, parse_time
 from everynode.cluster import errors
 from everynode.cluster.bodies import read_body
-from everynode.cluster.calls import Call, stamp
+from everynode.cluster.calls import Call
 from everynode.cluster.reads import JSON_HEADERS, list_body, selection_of
 from everynode.cluster.store import Record, make_record
 from everynode.cluster.writes import finished
@@ -30,6 +30,11 @@ class Options(msgspec.Struct, rename="camel", kw_only=True):
     orphan_dependents: bool | None = None
     preconditions: dict[str, str | None] | None = None
     dry_run: list[str] | None = None
+
+    def without_version(self) -> Options:
+        """The same for an object that was just changed on purpose."""
+        kept = {k: v for k, v in (self.preconditions or {}).items() if k != "resourceVersion"}
+        return msgspec.structs.replace(self, preconditions=kept)
 
 
 class _DeleteOptions:
@@ -58,10 +63,11 @@ def delete_collection(call: Call) -> Response:
 
 def read_options(call: Call) -> Options:
     """The options, from the body if there is one, else from the query."""
-    if call.request.body:
-        sent: Object = read_body(call)
-    else:
-        sent = _from_query(call)
+    return to_options(call, read_body(call) if call.request.body else _from_query(call))
+
+
+def to_options(call: Call, sent: Object) -> Options:
+    """Options as they were sent, checked."""
     try:
         options = msgspec.convert(sent, Options, strict=False)
     except msgspec.ValidationError as error:
@@ -71,7 +77,8 @@ def read_options(call: Call) -> Options:
     if options.orphan_dependents is not None and options.propagation_policy is not None:
         raise _fault(
             "propagationPolicy",
-            "Invalid value: orphanDependents and deletionPropagation cannot be both set",
+            f'Invalid value: "{options.propagation_policy}": '
+            "orphanDependents and deletionPropagation cannot be both set",
         )
     if options.propagation_policy not in (None, "Background", "Foreground", "Orphan"):
         raise _fault(
@@ -95,7 +102,7 @@ def _fault(path: str, message: str) -> errors.Refusal:
 
 def delete_object(call: Call, record: Record, options: Options) -> Response:
     """Delete one object as far as it can be now."""
-    _check_preconditions(call, record, options.preconditions or {})
+    check_preconditions(call, record, options)
     obj = call.stored(record)
     dry = bool(options.dry_run)
     changed = _mark(call, obj, options)
@@ -118,7 +125,9 @@ def delete_object(call: Call, record: Record, options: Options) -> Response:
     return _object(call, marked)
 
 
-def _check_preconditions(call: Call, record: Record, wanted: dict[str, str | None]) -> None:
+def check_preconditions(call: Call, record: Record, options: Options) -> None:
+    """Refuse when the object is not the one that was meant."""
+    wanted = options.preconditions or {}
     uid, version = wanted.get("uid"), wanted.get("resourceVersion")
     if uid and uid != record.uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
@@ -146,7 +155,7 @@ def _mark(call: Call, obj: Object, options: Options) -> bool:
             return False
         grace = 0
     seconds = call.site.clock.now() + grace
-    meta["deletionTimestamp"] = stamp(seconds)
+    meta["deletionTimestamp"] = format_time(seconds)
     meta["deletionGracePeriodSeconds"] = grace
     if _lingers(obj):
         del meta["deletionGracePeriodSeconds"]
@@ -166,8 +175,8 @@ def _shorten(call: Call, meta: Object, asked: int | None, grace: int | None) -> 
     before = meta.get("deletionGracePeriodSeconds")
     if grace is None or asked is None or before is None or grace >= before:
         return False
-    began = datetime.fromisoformat(meta["deletionTimestamp"]).timestamp() - before
-    meta["deletionTimestamp"] = stamp(max(began + grace, call.site.clock.now()))
+    began = parse_time(meta["deletionTimestamp"]) - before
+    meta["deletionTimestamp"] = format_time(max(began + grace, call.site.clock.now()))
     meta["deletionGracePeriodSeconds"] = grace
     return True
 

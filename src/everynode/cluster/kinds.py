@@ -1,4 +1,4 @@
-"""Which kinds there are and where each is served; what they do differently is in their rules."""
+"""What a kind is and which are served now; what each does differently is in its rules."""
 
 from __future__ import annotations
 
@@ -6,12 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from everynode.api import keys
-from everynode.cluster.daemonsets import AdvancedDaemonSetRules, DaemonSetRules
-from everynode.cluster.namespaces import NamespaceRules
-from everynode.cluster.nodes import NodeRules
-from everynode.cluster.pods import PodRules
-from everynode.cluster.records import EventRules, LeaseRules
 from everynode.cluster.rules import Rules
 
 Object = dict[str, Any]
@@ -26,7 +20,7 @@ VERBS: Final = (
     "update",
     "watch",
 )
-_STATUS_VERBS: Final = ("get", "patch", "update")
+STATUS_VERBS: Final = ("get", "patch", "update")
 
 
 class View(Protocol):
@@ -60,6 +54,7 @@ class Kind:
     version: str
     kind: str
     plural: str
+    singular: str
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -68,13 +63,16 @@ class Kind:
     rules: Rules = field(default_factory=Rules)
     stored_as: str = ""  # another kind's collection
     view: View | None = None
-    type_name: str | None = None
+    type_name: str | None = None  # its entry in the table of types
+    schema: Object | None = None  # of a custom kind
+    columns: tuple[Object, ...] = ()  # of a custom kind, as tables show it
+    list_kind: str = ""
     custom: bool = False
 
     @property
-    def singular(self) -> str:
-        """The resource in the singular."""
-        return self.kind.lower()
+    def lists(self) -> str:
+        """The kind of a list of them."""
+        return self.list_kind or f"{self.kind}List"
 
     @property
     def api_version(self) -> str:
@@ -93,7 +91,7 @@ class Kind:
 
 def status_of(kind: str) -> Subresource:
     """The status subresource of a kind."""
-    return Subresource("status", kind, _STATUS_VERBS)
+    return Subresource("status", kind, STATUS_VERBS)
 
 
 class Registry:
@@ -123,94 +121,6 @@ class Registry:
         return iter(list(self._kinds.values()))
 
 
-_CORE = "io.k8s.api.core.v1."
-
-
-def builtin() -> list[Kind]:
-    """The kinds every cluster of ours has."""
-    return [
-        Kind(
-            "",
-            "v1",
-            "Namespace",
-            "namespaces",
-            namespaced=False,
-            short_names=("ns",),
-            verbs=tuple(verb for verb in VERBS if verb != "deletecollection"),
-            subresources=(
-                Subresource("finalize", "Namespace", ("update",)),
-                status_of("Namespace"),
-            ),
-            rules=NamespaceRules(),
-            type_name=_CORE + "Namespace",
-        ),
-        Kind(
-            "",
-            "v1",
-            "Node",
-            "nodes",
-            namespaced=False,
-            short_names=("no",),
-            subresources=(status_of("Node"),),
-            rules=NodeRules(),
-            type_name=_CORE + "Node",
-        ),
-        Kind(
-            "",
-            "v1",
-            "Pod",
-            "pods",
-            short_names=("po",),
-            categories=("all",),
-            subresources=(
-                Subresource("binding", "Binding", ("create",)),
-                Subresource("eviction", "Eviction", ("create",), group="policy", version="v1"),
-                Subresource("log", "Pod", ("get",)),
-                Subresource("resize", "Pod", _STATUS_VERBS),
-                status_of("Pod"),
-            ),
-            rules=PodRules(),
-            type_name=_CORE + "Pod",
-        ),
-        Kind(
-            "",
-            "v1",
-            "Event",
-            "events",
-            short_names=("ev",),
-            rules=EventRules(),
-            type_name=_CORE + "Event",
-        ),
-        Kind(
-            "coordination.k8s.io",
-            "v1",
-            "Lease",
-            "leases",
-            rules=LeaseRules(),
-            type_name="io.k8s.api.coordination.v1.Lease",
-        ),
-        Kind(
-            "apps",
-            "v1",
-            "DaemonSet",
-            "daemonsets",
-            short_names=("ds",),
-            categories=("all",),
-            subresources=(status_of("DaemonSet"),),
-            rules=DaemonSetRules(),
-            type_name="io.k8s.api.apps.v1.DaemonSet",
-        ),
-        Kind(
-            "apps",
-            "v1",
-            "ControllerRevision",
-            "controllerrevisions",
-            rules=Rules(),
-            type_name="io.k8s.api.apps.v1.ControllerRevision",
-        ),
-    ]
-
-
 class Renamed:
     """A version that differs from the stored one in nothing but its name."""
 
@@ -225,23 +135,3 @@ class Renamed:
     def store(self, shown: Object) -> Object:
         """The object under the stored version's name."""
         return {**shown, "apiVersion": self._stored}
-
-
-def advanced_daemonsets() -> list[Kind]:
-    """Kruise's DaemonSet in both of its versions."""
-    made = []
-    for version, view in (("v1beta1", None), ("v1alpha1", Renamed(keys.V1ALPHA1, keys.V1BETA1))):
-        made.append(
-            Kind(
-                keys.KRUISE_GROUP,
-                version,
-                keys.KIND,
-                "daemonsets",
-                short_names=("daemon", "ads"),
-                subresources=(status_of(keys.KIND),),
-                rules=AdvancedDaemonSetRules(),
-                view=view,
-                custom=True,
-            )
-        )
-    return made

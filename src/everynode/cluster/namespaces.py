@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from everynode.api.validation.names import dns_label
 from everynode.cluster.rules import Rules, World
 
 Object = dict[str, Any]
@@ -17,6 +18,7 @@ class NamespaceRules(Rules):
     status = True
     returns_deleted = True
     fields = ("status.phase",)
+    name_rule = staticmethod(dns_label)
 
     def selectable(self, obj: Object) -> tuple[str, ...]:
         """Whether the namespace is on its way out."""
@@ -35,6 +37,11 @@ class NamespaceRules(Rules):
         finalizers = spec.get("finalizers") or []
         obj["spec"] = {**spec, "finalizers": list(dict.fromkeys([*finalizers, "kubernetes"]))}
         obj["status"] = {"phase": "Active"}
+
+    def companions(self, obj: Object) -> list[tuple[str, str, Object]]:
+        """Pods of the namespace need an account to run under."""
+        account = {"metadata": {"name": "default"}}
+        return [("serviceaccounts", obj["metadata"]["name"], account)]
 
     def prepare_update(self, new: Object, old: Object, world: World) -> None:
         """Finalizers in the spec change only through their own door."""

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Final
 
+from everynode.api.daemonset import Fault
 from everynode.api.defaults import default_pod
+from everynode.cluster import admission
+from everynode.cluster.qos import qos_class
+from everynode.cluster.resize import container_faults, keep_all_but_resources, resize_faults
 from everynode.cluster.rules import Rules, World
 
 Object = dict[str, Any]
 
+_ENDED: Final = ("Failed", "Succeeded")
+_FIXED: Final = (
+    "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
 
 class PodRules(Rules):
-    """Pods are found by node and phase, and end gracefully."""
+    """Pods are found by node and phase, change little, and end gracefully."""
 
     status = True
     generation = True
@@ -52,7 +64,31 @@ class PodRules(Rules):
     def prepare_create(self, obj: Object, world: World) -> None:
         """It starts pending."""
         super().prepare_create(obj, world)
-        obj["status"] = {"phase": "Pending"}
+        obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj)}
+        admission.admit_new(obj, world)
+
+    def prepare_update(self, new: Object, old: Object, world: World) -> None:
+        """What admission gave to the pod, it keeps."""
+        admission.admit_changed(new, old)
+        super().prepare_update(new, old, world)
+
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """Nearly everything of the spec is fixed."""
+        after, before = new["spec"], old["spec"]
+        if after == before:
+            return []
+        faults = container_faults(after, before)
+        if faults:
+            return faults
+        faults = [
+            *_deadline_faults(after, before),
+            *_toleration_faults(after, before),
+            *_gate_faults(after, before),
+        ]
+        rest = _as_if_unchanged(after, before)
+        if rest != before:
+            faults.append(Fault("spec", f"{_FIXED}\n{_difference(rest, before)}"))
+        return faults
 
     def prepare_status(self, new: Object, old: Object, world: World) -> None:
         """A status write cannot end or give away a pod."""
@@ -63,11 +99,105 @@ class PodRules(Rules):
                 new["metadata"].pop(key, None)
             else:
                 new["metadata"][key] = value
+        status = new.setdefault("status", {})
+        status.setdefault("phase", "Pending")
+        quality = (old.get("status") or {}).get("qosClass")
+        if quality:
+            status["qosClass"] = quality
+
+    def status_faults(self, new: Object, old: Object) -> list[Fault]:
+        """An ended pod stays ended."""
+        before = (old.get("status") or {}).get("phase")
+        after = new["status"].get("phase")
+        if before in _ENDED and after not in (before, *_ENDED):
+            path = "status.phase"
+            return [Fault(path, f'Forbidden: a pod that is {before} cannot become "{after}"')]
+        return []
+
+    def change_part(self, part: str, new: Object, old: Object, world: World) -> list[Fault]:
+        """A resize changes the resources alone."""
+        keep_all_but_resources(new, old)
+        return resize_faults(new, old)
 
     def grace(self, obj: Object, asked: int | None) -> int | None:
         """What was asked for, or what the pod wants; nothing for one that does not run."""
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
-        if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
+        if not spec.get("nodeName") or status.get("phase") in _ENDED:
             return 0
         period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 0)
         return 1 if period < 0 else int(period)
+
+
+def _deadline_faults(after: Object, before: Object) -> list[Fault]:
+    new, old = after.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    path = "spec.activeDeadlineSeconds"
+    if old is None or new == old:
+        return []
+    if new is None:
+        why = "must not update from a positive integer to nil value"
+        return [Fault(path, f"Invalid value: null: {why}")]
+    if new > old:
+        return [Fault(path, f"Invalid value: {new}: must be less than or equal to previous value")]
+    return []
+
+
+def _toleration_faults(after: Object, before: Object) -> list[Fault]:
+    kept = [_timeless(toleration) for toleration in after.get("tolerations") or ()]
+    for toleration in before.get("tolerations") or ():
+        if _timeless(toleration) not in kept:
+            message = "existing toleration can not be modified except its tolerationSeconds"
+            return [Fault("spec.tolerations", f"Forbidden: {message}")]
+    return []
+
+
+def _timeless(toleration: Object) -> Object:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
+def _gate_faults(after: Object, before: Object) -> list[Fault]:
+    known = [gate["name"] for gate in before.get("schedulingGates") or ()]
+    return [
+        Fault(
+            f"spec.schedulingGates[{index}].name",
+            "Forbidden: only deletion is allowed, but found new scheduling gate "
+            f"'{gate.get('name')}'",
+        )
+        for index, gate in enumerate(after.get("schedulingGates") or ())
+        if gate.get("name") not in known
+    ]
+
+
+def _as_if_unchanged(after: Object, before: Object) -> Object:
+    """The new spec with everything that may change put back to what it was."""
+    made = {**after}
+    for key in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
+        if key in before:
+            made[key] = before[key]
+        else:
+            made.pop(key, None)
+    for key in ("containers", "initContainers"):
+        if key in made:
+            made[key] = [
+                {**new, "image": old.get("image", "")}
+                for new, old in zip(made[key], before.get(key) or [], strict=True)
+            ]
+    grace = before.get("terminationGracePeriodSeconds", 0)
+    if grace < 0 and made.get("terminationGracePeriodSeconds") == 1:
+        made["terminationGracePeriodSeconds"] = grace
+    if before.get("schedulingGates"):
+        # Where a gated pod may go can still be narrowed down.
+        for key in ("nodeSelector", "affinity"):
+            if key in before:
+                made[key] = before[key]
+            else:
+                made.pop(key, None)
+    return made
+
+
+def _difference(after: Object, before: Object) -> str:
+    """The changed members, one line each way."""
+    lines = []
+    for key in sorted({*after, *before}):
+        if after.get(key) != before.get(key):
+            lines += [f"- {key}: {before.get(key)}", f"+ {key}: {after.get(key)}"]
+    return "\n".join(lines)

@@ -75,7 +75,7 @@ def list_objects(call: Call) -> Response:
 
 def list_body(call: Call, meta: Object, records: Iterable[Record]) -> bytes:
     """A list of objects, put together from their stored bytes."""
-    head = {"kind": f"{call.kind.kind}List", "apiVersion": call.kind.api_version, "metadata": meta}
+    head = {"kind": call.kind.lists, "apiVersion": call.kind.api_version, "metadata": meta}
     items = b",".join([call.show(record) for record in records])
     return b'%b,"items":[%b]}' % (msgspec.json.encode(head)[:-1], items)
 

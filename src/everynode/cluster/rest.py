@@ -11,9 +11,10 @@ import msgspec
 from everynode.clock import Clock
 from everynode.cluster import deletes, reads, subresources, writes
 from everynode.cluster.bootstrap import first_objects
+from everynode.cluster.builtin import builtin
 from everynode.cluster.calls import Call, Site
 from everynode.cluster.errors import Refusal, internal, method_not_allowed
-from everynode.cluster.kinds import Kind, Registry, builtin
+from everynode.cluster.kinds import Kind, Registry
 from everynode.cluster.store import Store
 from everynode.cluster.watches import Watch
 from everynode.kube.requests import Request, Response

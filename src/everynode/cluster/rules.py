@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
 from everynode.api.daemonset import Fault
+from everynode.api.validation.names import dns_subdomain
 
 Object = dict[str, Any]
 
@@ -23,6 +25,10 @@ class World(Protocol):
         """Another stored object; it must not be changed."""
         ...
 
+    def exists(self, storage: str, namespace: str, name: str) -> bool:
+        """Whether there is such an object."""
+        ...
+
     def all(self, storage: str, namespace: str = "") -> list[Object]:
         """All stored objects of a collection; they must not be changed."""
         ...
@@ -37,7 +43,7 @@ class Rules:
     unconditional_update = True  # a PUT may leave out the resourceVersion
     create_on_update = False  # a PUT may create
     returns_deleted = False  # DELETE answers with the object
-    default_policy = "Background"
+    name_rule: Callable[[str], Iterator[str]] = staticmethod(dns_subdomain)
 
     def selectable(self, obj: Object) -> tuple[str, ...]:
         """The values of `fields`."""
@@ -53,6 +59,10 @@ class Rules:
             obj.pop("status", None)
         if self.generation:
             obj["metadata"]["generation"] = 1
+
+    def companions(self, obj: Object) -> list[tuple[str, str, Object]]:
+        """Core objects that come into being with this one: resource, namespace and object."""
+        return []
 
     def prepare_update(self, new: Object, old: Object, world: World) -> None:
         """Undo what a write to the main resource may not change; count what it changes."""
@@ -80,6 +90,10 @@ class Rules:
     def status_faults(self, new: Object, old: Object) -> list[Fault]:
         """What is wrong with a changed status."""
         return []
+
+    def change_part(self, part: str, new: Object, old: Object, world: World) -> list[Fault]:
+        """Undo what a write to another subresource may not change, and say what is wrong."""
+        raise NotImplementedError(part)
 
     def grace(self, obj: Object, asked: int | None) -> int | None:
         """Seconds the object gets to end itself; None for kinds that simply go."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
-from everynode.cluster import errors, reads, writes
-from everynode.cluster.bodies import read_body, read_object
+from everynode.cluster import errors, podparts, reads, writes
+from everynode.cluster.bodies import read_object
 from everynode.cluster.calls import Call
 from everynode.cluster.reads import JSON_HEADERS
 from everynode.kube.requests import Response
@@ -17,9 +15,6 @@ Object = dict[str, Any]
 Verb = Callable[[Call], Response]
 
 _METHODS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "POST": "create"}
-_SUCCESS: Final = msgspec.json.encode(
-    {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-)
 
 
 def answer(call: Call) -> Response:
@@ -34,60 +29,6 @@ def answer(call: Call) -> Response:
     if handler is None:
         raise errors.method_not_allowed()
     return handler(call)
-
-
-def bind(call: Call) -> Response:
-    """Give a pod its node."""
-    binding = read_body(call)
-    record = call.record()
-    pod = call.stored(record)
-    target = (binding.get("target") or {}).get("name", "")
-    meta = binding.get("metadata") or {}
-    why = _unbindable(pod, meta.get("uid", ""))
-    if why:
-        raise errors.conflict(_Binding(), call.name, why)
-    spec, status = pod["spec"], pod.setdefault("status", {})
-    spec["nodeName"] = target
-    for key in ("labels", "annotations"):
-        if meta.get(key):
-            pod["metadata"][key] = {**(pod["metadata"].get(key) or {}), **meta[key]}
-    _set_condition(status, {"type": "PodScheduled", "status": "True"}, call.now)
-    writes.commit(call, pod, record)
-    return Response(201, _SUCCESS, JSON_HEADERS)
-
-
-class _Binding:
-    group = ""
-    kind = "Binding"
-    plural = "pods/binding"
-
-
-def _unbindable(pod: Object, uid: str) -> str:
-    meta, spec = pod["metadata"], pod["spec"]
-    if uid and uid != meta["uid"]:
-        return f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
-    if "deletionTimestamp" in meta:
-        return f"pod {meta['name']} is being deleted, cannot be assigned to a host"
-    if spec.get("nodeName"):
-        return f'pod {meta["name"]} is already assigned to node "{spec["nodeName"]}"'
-    if spec.get("schedulingGates"):
-        return f"pod {meta['name']} has non-empty .spec.schedulingGates"
-    return ""
-
-
-def _set_condition(status: Object, condition: Object, now: str) -> None:
-    conditions = [dict(c) for c in status.get("conditions") or []]
-    for present in conditions:
-        if present["type"] == condition["type"]:
-            if present.get("status") != condition["status"]:
-                present["lastTransitionTime"] = now
-            for key in ("reason", "message"):
-                present.pop(key, None)
-            present.update(condition)
-            break
-    else:
-        conditions.append({**condition, "lastProbeTime": None, "lastTransitionTime": now})
-    status["conditions"] = conditions
 
 
 def finalize(call: Call) -> Response:
@@ -106,7 +47,9 @@ def finalize(call: Call) -> Response:
 
 
 _VERBS: Final[dict[tuple[str, str, str], Verb]] = {
-    ("pods", "binding", "create"): bind,
+    ("pods", "binding", "create"): podparts.bind,
+    ("pods", "eviction", "create"): podparts.evict,
+    ("pods", "log", "get"): podparts.log,
     ("namespaces", "finalize", "update"): finalize,
 }
 _STATUS: Final[dict[str, Verb]] = {

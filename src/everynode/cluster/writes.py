@@ -60,7 +60,11 @@ def create_object(call: Call, obj: Object, *, status: int = 201) -> Response:
     if record is not None:
         deleting = "deletionTimestamp" in call.stored(record)["metadata"]
         raise errors.already_exists(call.kind, record.name, deleting=deleting)
-    return _answer(call, commit(call, obj, None), status)
+    answer = _answer(call, commit(call, obj, None), status)
+    if not call.dry_run:
+        for plural, namespace, companion in rules.companions(obj):
+            create_object(call.elsewhere(plural, namespace=namespace), companion)
+    return answer
 
 
 def update(call: Call) -> Response:
@@ -122,6 +126,8 @@ def replace(call: Call, new: Object, record: Record) -> Record:
     if call.subresource == "status":
         rules.prepare_status(new, old, call)
         faults = rules.status_faults(new, old)
+    elif call.subresource:
+        faults = rules.change_part(call.subresource, new, old, call)
     else:
         rules.prepare_update(new, old, call)
         faults = rules.update_faults(new, old, call)

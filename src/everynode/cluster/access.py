@@ -1,0 +1,87 @@
+"""What is special about secrets, service accounts and the RBAC kinds, which are only stored."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any, Final
+
+from everynode.api.daemonset import Fault
+from everynode.cluster.rules import Rules, World
+
+Object = dict[str, Any]
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+
+class SecretRules(Rules):
+    """What is given in plain text is stored in base64."""
+
+    def default(self, obj: Object) -> Object:
+        """Fold `stringData` into `data`."""
+        made = {**obj}
+        plain = made.pop("stringData", None) or {}
+        if plain:
+            coded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
+            made["data"] = {**(made.get("data") or {}), **coded}
+        made.setdefault("type", "Opaque")
+        return made
+
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """The type stays."""
+        if new.get("type") == old.get("type"):
+            return []
+        return [Fault("type", f'Invalid value: "{new.get("type")}": field is immutable')]
+
+
+class ServiceAccountRules(Rules):
+    """Deleting one answers with the object."""
+
+    returns_deleted = True
+
+
+def path_segment(name: str) -> Iterator[str]:
+    """Names of RBAC kinds may be almost anything that fits into an address."""
+    if name in (".", ".."):
+        yield f"may not be '{name}'"
+    for part in ("/", "%"):
+        if part in name:
+            yield f"may not contain '{part}'"
+
+
+class RoleRules(Rules):
+    """Rules are stored as they are."""
+
+    name_rule = staticmethod(path_segment)
+
+
+class ClusterRoleRules(RoleRules):
+    """The same for the whole cluster."""
+
+
+class RoleBindingRules(Rules):
+    """A binding says which role, once and for all."""
+
+    name_rule = staticmethod(path_segment)
+
+    def default(self, obj: Object) -> Object:
+        """Subjects and roles belong to the RBAC group unless they say otherwise."""
+        made = {**obj}
+        role = {**(made.get("roleRef") or {})}
+        role["apiGroup"] = role.get("apiGroup") or _RBAC
+        made["roleRef"] = role
+        if made.get("subjects"):
+            made["subjects"] = [_subject(subject) for subject in made["subjects"]]
+        return made
+
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """The role stays."""
+        if new.get("roleRef") == old.get("roleRef"):
+            return []
+        return [Fault("roleRef", "Invalid value: cannot change roleRef")]
+
+
+def _subject(subject: Object) -> Object:
+    if subject.get("apiGroup") or subject.get("kind") not in ("User", "Group"):
+        return subject
+    return {**subject, "apiGroup": _RBAC}

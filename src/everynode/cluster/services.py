@@ -1,0 +1,69 @@
+"""What is special about services: they get an address, though nothing answers there."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Final
+
+from everynode.api.daemonset import Fault
+from everynode.api.validation.names import dns_label
+from everynode.cluster.rules import Rules, World
+
+Object = dict[str, Any]
+
+NETWORK: Final = ipaddress.ip_network("10.96.0.0/16")
+
+
+class ServiceRules(Rules):
+    """A service without a say in the matter gets the next free address."""
+
+    status = True
+    returns_deleted = True
+    name_rule = staticmethod(dns_label)
+
+    def default(self, obj: Object) -> Object:
+        """Fill in type, ports and policies."""
+        spec = {**(obj.get("spec") or {})}
+        spec.setdefault("type", "ClusterIP")
+        spec.setdefault("sessionAffinity", "None")
+        if "ports" in spec:
+            spec["ports"] = [_port(port) for port in spec["ports"]]
+        if spec["type"] != "ExternalName":
+            spec.setdefault("internalTrafficPolicy", "Cluster")
+            spec.setdefault("ipFamilies", ["IPv4"])
+            spec.setdefault("ipFamilyPolicy", "SingleStack")
+        return {**obj, "spec": spec}
+
+    def prepare_create(self, obj: Object, world: World) -> None:
+        """Choose an address."""
+        spec = obj["spec"]
+        if spec["type"] != "ExternalName" and not spec.get("clusterIP"):
+            taken = {(s.get("spec") or {}).get("clusterIP") for s in world.all("services")}
+            hosts = (str(host) for host in NETWORK.hosts())
+            spec["clusterIP"] = next(host for host in hosts if host not in taken)
+        if spec.get("clusterIP"):
+            spec["clusterIPs"] = [spec["clusterIP"]]
+        obj["status"] = {"loadBalancer": {}}
+
+    def prepare_update(self, new: Object, old: Object, world: World) -> None:
+        """The address stays when the writer leaves it out."""
+        super().prepare_update(new, old, world)
+        if new["spec"]["type"] == old["spec"]["type"]:
+            for key in ("clusterIP", "clusterIPs"):
+                if key in old["spec"]:
+                    new["spec"].setdefault(key, old["spec"][key])
+
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """An address that was given is kept."""
+        before, after = old["spec"].get("clusterIP"), new["spec"].get("clusterIP")
+        if before and before != after and new["spec"]["type"] != "ExternalName":
+            path, message = "spec.clusterIPs[0]", "may not change once set"
+            return [Fault(path, f'Invalid value: ["{after or ""}"]: {message}')]
+        return []
+
+
+def _port(port: Object) -> Object:
+    made = {**port}
+    made.setdefault("protocol", "TCP")
+    made.setdefault("targetPort", port.get("port", 0))
+    return made
