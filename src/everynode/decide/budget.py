@@ -50,6 +50,11 @@ class Tally(msgspec.Struct, frozen=True, gc=False):
     proven: int  # nodes with an available target pod
 
 
+def is_outage(unreachable: int, *, limit: int, desired: int) -> bool:
+    """Whether more nodes are silent than are left aside."""
+    return unreachable > max(limit, desired * _OUTAGE_PERCENT // 100)
+
+
 def count(reachable: Tally, unreachable: Unreachable, *, limit: int, desired: int) -> Tally:
     """Add the unreachable nodes that count: all of them in an outage, else those that the target
     may have to answer for.
@@ -57,7 +62,7 @@ def count(reachable: Tally, unreachable: Unreachable, *, limit: int, desired: in
     A node that fell silent after the target came to it is forgiven only as far as the target has
     proved itself on as many other nodes: a bad network agent must not be excused by its victims.
     """
-    if unreachable.nodes > max(limit, desired * _OUTAGE_PERCENT // 100):
+    if is_outage(unreachable.nodes, limit=limit, desired=desired):
         return Tally(
             down=reachable.down + unreachable.down,
             under_way=reachable.under_way + unreachable.under_way,
@@ -73,8 +78,11 @@ def count(reachable: Tally, unreachable: Unreachable, *, limit: int, desired: in
 
 
 def cure_room(limit: int, tally: Tally) -> int:
-    """How many old pods that are not Ready may be taken: as fast as the cure proves itself."""
-    return max(0, max(limit, tally.proven) - tally.under_way)
+    """How many old pods that are not Ready may be taken: as fast as the cure proves itself.
+
+    Below zero too many nodes are under way already.
+    """
+    return max(limit, tally.proven) - tally.under_way
 
 
 def take_room(limit: int, tally: Tally) -> int:

@@ -34,7 +34,14 @@ class _Spec(Partial, frozen=True):
     init_containers: tuple[_Container, ...] = ()
 
 
+class _Metadata(Partial, frozen=True):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    finalizers: tuple[str, ...] = ()
+
+
 class _Template(Partial, frozen=True):
+    metadata: _Metadata = _Metadata()
     spec: _Spec = _Spec()
 
 

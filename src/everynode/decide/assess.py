@@ -1,0 +1,150 @@
+"""What one node is, needs and waits for: the unit of every decision."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everynode.api.objects import Pod
+from everynode.decide import reasons
+from everynode.decide.actions import Because
+from everynode.decide.assessment import EMPTY, Assessment, Queue, Survey
+from everynode.decide.eligibility import Eligibility, judge
+from everynode.decide.failures import is_readable
+from everynode.decide.inplace_state import state_fault
+from everynode.decide.placement import Wish, empty, fill, tidy
+from everynode.decide.plan import Plan
+from everynode.decide.reasons import Reason, explain_pod
+from everynode.decide.rollout import carry_on, update
+from everynode.decide.situation import Situation
+from everynode.decide.steps import remove_all
+from everynode.decide.view import NodeView, Pending
+
+_NO_NODE: Final = Eligibility(
+    should_run=False, should_continue=False, reason="the node does not exist"
+)
+
+
+def survey(plan: Plan, view: NodeView) -> Survey:
+    """How a node stands towards the target (R2); own creates count as if they were there."""
+    if view.node is None:
+        return Survey(holds_target=False, selected=False, eligibility=_NO_NODE)
+    target = plan.target_hash
+    return Survey(
+        holds_target=any(plan.carries(pod) for pod in view.pods)
+        or any(w.kind is Pending.CREATE and w.revision == target for w in view.writes),
+        selected=plan.selects(view.node.metadata.labels),
+        eligibility=judge(plan.facts[target], view.node),
+    )
+
+
+def assess(
+    plan: Plan,
+    view: NodeView,
+    *,
+    in_scope: bool,
+    now: float,
+    released: bool = True,
+    surveyed: Survey | None = None,
+) -> Assessment:
+    """Judge one node; `released` says whether the scope lets the target onto it, paused or not."""
+    if view.node is None:
+        return _assess_vanished(plan, view, now)
+    node = Situation(
+        plan,
+        view,
+        view.node,
+        surveyed=surveyed or survey(plan, view),
+        in_scope=in_scope,
+        released=released,
+        now=now,
+    )
+    wish = _wish(node)
+    reason = _explain(node, wish)
+    queue, steps = (Queue.NONE, ()) if node.busy else (wish.queue, wish.steps)
+    node.wake(view.retry_at)
+    return Assessment(
+        name=view.name,
+        in_scope=in_scope,
+        revision=node.life,
+        eligibility=node.surveyed.eligibility,
+        profile=node.profile(clashing=reason.code == reasons.SURGE_CANNOT_FIT),
+        reason=reason,
+        queue=queue,
+        steps=steps,
+        wake_at=node.wake_at,
+    )
+
+
+def _wish(node: Situation) -> Wish:
+    """What the node wants now: first things put in order, then what is missing, then the update."""
+    if not node.eligible.should_continue:
+        return empty(node)
+    steps = tidy(node) + carry_on(node)
+    following = update(node) if node.pods.staying else fill(node)
+    return Wish(Queue.WORK, steps, following.reason) if steps else following
+
+
+def _explain(node: Situation, wish: Wish) -> Reason:
+    view = node.view
+    if view.trouble:
+        return Reason(reasons.REFUSED, reasons.shorten(view.trouble))
+    if view.writes:
+        return Reason(reasons.WRITING, "what we wrote last is not seen yet")
+    if wish.reason is not None:
+        return wish.reason
+    pod = node.kept_target or node.kept_old
+    if pod is None:
+        return Reason(reasons.NOT_ELIGIBLE, node.eligible.reason)
+    reason = _explain_stay(node, pod, wish)
+    fault = _fault(pod)
+    return Reason(reason.code, f"{reason.text}; {fault}".strip("; ")) if fault else reason
+
+
+def _explain_stay(node: Situation, pod: Pod, wish: Wish) -> Reason:
+    """What to say of a node that has a pod which stays for now."""
+    plan = node.plan
+    if pod.uid not in node.available:
+        reason = explain_pod(pod, node.node)
+        if reason.code == reasons.STARTING and node.under_way and not node.holding:
+            return Reason(reasons.NOT_STARTING, reason.text)
+        return reason
+    if plan.carries(pod):
+        return reasons.NOTHING
+    if not node.in_scope:
+        return Reason(reasons.HELD, f"held at revision {node.life}")
+    if not plan.rolling:
+        return Reason(reasons.ON_DELETE, "updated when its pod is deleted")
+    return Reason(reasons.TURN, "waits for its turn")
+
+
+def _fault(pod: Pod) -> str:
+    """What is wrong with our notes on the pod; it is ignored and stops nothing."""
+    if not is_readable(pod):
+        return (
+            f"annotation everynode.io/failures makes no sense: {pod.metadata.annotations.failures}"
+        )
+    return state_fault(pod)
+
+
+def _assess_vanished(plan: Plan, view: NodeView, now: float) -> Assessment:
+    """Pods that point at a node which does not exist: those never scheduled can only be deleted.
+
+    Pods that were bound are left to the garbage collector of pods.
+    """
+    idle = bool(view.writes) or view.retry_at > now
+    waiting = [pod for pod in view.pods if not pod.spec.node_name and not pod.terminating]
+    steps = () if idle else remove_all(plan, waiting, Because.VANISHED)
+    code = reasons.TERMINATING if waiting else reasons.NOT_ELIGIBLE
+    reason = Reason(code, f"node {view.name} does not exist")
+    creating = sum(write.kind is Pending.CREATE for write in view.writes)
+    return Assessment(
+        name=view.name,
+        in_scope=False,
+        revision="",
+        eligibility=_NO_NODE,
+        profile=EMPTY._replace(creating=creating, changing=len(view.writes) - creating),
+        reason=Reason(reasons.REFUSED, reasons.shorten(view.trouble)) if view.trouble else reason,
+        queue=Queue.WORK if steps else Queue.NONE,
+        steps=steps,
+        wake_at=view.retry_at if view.retry_at > now else None,
+    )

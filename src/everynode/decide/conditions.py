@@ -1,0 +1,189 @@
+"""What the conditions of a DaemonSet say: is it done, does it move, what does it wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from everynode.api.daemonset import Fault
+from everynode.api.objects import Condition
+from everynode.decide.reasons import MOVING
+
+PROGRESSING: Final = "Progressing"
+AVAILABLE: Final = "Available"
+COMPLETE: Final = "Complete"
+PAUSED: Final = "Paused"
+SURGE_CANNOT_FIT: Final = "SurgeCannotFit"
+FAULTY: Final = "Faulty"
+# Conditions that only appear once there is something to say.
+EXCEPTIONAL: Final = (SURGE_CANNOT_FIT, FAULTY)
+
+_NAMED_NODES = 3
+_NAMED_CODES = 20
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """What the conditions are told of: the fleet in numbers, and the nodes that wait by code."""
+
+    desired: int
+    updated: int
+    available: int
+    max_unavailable: int
+    held: int = 0
+    turn: int = 0
+    waiting: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+    acting: bool = False
+    paused: bool = False
+    on_delete: bool = False
+    clashing: int = 0  # nodes where the surge pod would need a host port that is taken
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every node that should have a pod has an available one of the target."""
+        return self.updated >= self.desired and self.available >= self.desired
+
+    @property
+    def moving(self) -> bool:
+        """Whether something happens by itself or because of us."""
+        return self.acting or any(code in MOVING for code in self.waiting)
+
+
+def write_conditions(
+    picture: Picture, observed: Sequence[Condition], now: float
+) -> tuple[Condition, ...]:
+    """The conditions to be stored: ours renewed, those of others untouched and in their place.
+
+    A condition that says the same as before is kept as it was observed; its time moves only when
+    its status does.
+    """
+    ours = {each.type: each for each in _always(picture)}
+    for each in _exceptional(picture):
+        known = any(old.type == each.type for old in observed)
+        if known or each.status == "True":
+            ours[each.type] = each
+    written = []
+    for old in observed:
+        renewed = ours.pop(old.type, None)
+        written.append(old if renewed is None else _renew(old, renewed, now))
+    written += [_renew(None, each, now) for each in ours.values()]
+    return tuple(written)
+
+
+def _renew(old: Condition | None, new: Condition, now: float) -> Condition:
+    if old is None or old.status != new.status:
+        moment = datetime.fromtimestamp(int(now), UTC)
+        return msgspec.structs.replace(new, last_transition_time=moment)
+    if old.reason == new.reason and old.message == new.message:
+        return old
+    return msgspec.structs.replace(new, last_transition_time=old.last_transition_time)
+
+
+def _always(picture: Picture) -> Iterable[Condition]:
+    yield _progressing(picture)
+    yield _available(picture)
+    yield _complete(picture)
+    yield _paused(picture)
+
+
+def _exceptional(picture: Picture) -> Iterable[Condition]:
+    yield _surge_cannot_fit(picture)
+    yield _faulty(picture)
+
+
+def _condition(kind: str, status: bool, reason: str, message: str) -> Condition:
+    return Condition(kind, "True" if status else "False", reason, message)
+
+
+def _progressing(picture: Picture) -> Condition:
+    if picture.complete:
+        return _condition(PROGRESSING, False, "Complete", _updated(picture))
+    if picture.moving:
+        return _condition(PROGRESSING, True, "RollingOut", _summary(picture))
+    return _condition(PROGRESSING, False, _hindrance(picture), _summary(picture))
+
+
+def _complete(picture: Picture) -> Condition:
+    if picture.complete:
+        return _condition(COMPLETE, True, "AllNodesUpdated", _updated(picture))
+    reason = "RollingOut" if picture.moving else _hindrance(picture)
+    return _condition(COMPLETE, False, reason, _updated(picture))
+
+
+def _available(picture: Picture) -> Condition:
+    enough = picture.desired - picture.available <= picture.max_unavailable
+    message = f"{picture.available} of {picture.desired} nodes have an available pod"
+    return _condition(
+        AVAILABLE, enough, "EnoughAvailable" if enough else "TooFewAvailable", message
+    )
+
+
+def _paused(picture: Picture) -> Condition:
+    if not picture.paused:
+        return _condition(PAUSED, False, "NotPaused", "")
+    message = f"{_updated(picture)}; the others stay as they are until the update is resumed"
+    return _condition(PAUSED, True, "Paused", message)
+
+
+def _surge_cannot_fit(picture: Picture) -> Condition:
+    if not picture.clashing:
+        return _condition(SURGE_CANNOT_FIT, False, "Fits", "")
+    message = (
+        f"on {picture.clashing} nodes the new pod needs a host port that the old one holds: nothing"
+        " is started there; set maxUnavailable instead of maxSurge"
+    )
+    return _condition(SURGE_CANNOT_FIT, True, "HostPortShared", message)
+
+
+def _faulty(picture: Picture) -> Condition:
+    if not picture.faults:
+        return _condition(FAULTY, False, "NoFaults", "")
+    message = "; ".join(str(fault) for fault in picture.faults)
+    return _condition(FAULTY, True, "BadValues", message)
+
+
+def _hindrance(picture: Picture) -> str:
+    """Why nothing moves although not all is done: who holds it, or what most nodes wait for."""
+    if picture.paused:
+        return "Paused"
+    stuck = [code for code in picture.waiting if code not in MOVING]
+    if stuck:
+        return min(stuck, key=lambda code: (-len(picture.waiting[code]), code))
+    if picture.on_delete:
+        return "OnDelete"
+    return "Held" if picture.held else "Waiting"
+
+
+def _updated(picture: Picture) -> str:
+    return f"{picture.updated} of {picture.desired} nodes are updated"
+
+
+def _summary(picture: Picture) -> str:
+    parts = []
+    waiting = sum(len(names) for names in picture.waiting.values())
+    if waiting:
+        verb = "waits" if waiting == 1 else "wait"
+        parts.append(f"{waiting} of {picture.desired} nodes {verb}: {list_waiting(picture)}")
+    parts.append(_updated(picture))
+    if picture.turn:
+        parts.append(f"{picture.turn} have their turn ahead")
+    if picture.held:
+        parts.append(f"{picture.held} are held")
+    return "; ".join(parts)
+
+
+def list_waiting(picture: Picture) -> str:
+    """What nodes wait for, the commonest first, with the first few of the nodes."""
+    codes = sorted(picture.waiting, key=lambda code: (-len(picture.waiting[code]), code))
+    named = [_name_nodes(code, picture.waiting[code]) for code in codes[:_NAMED_CODES]]
+    more = ["…"] if len(codes) > _NAMED_CODES else []
+    return ", ".join(named + more)
+
+
+def _name_nodes(code: str, names: Sequence[str]) -> str:
+    first = ", ".join(names[:_NAMED_NODES])
+    more = "" if len(names) <= _NAMED_NODES else ", …"
+    return f"{len(names)} {code} ({first}{more})"

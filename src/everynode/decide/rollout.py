@@ -1,0 +1,150 @@
+"""Which pod of a node is to be updated, and what that costs (R4, R5, R6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from everynode.api import keys
+from everynode.api.objects import Pod
+from everynode.api.times import seconds
+from everynode.decide import reasons
+from everynode.decide.actions import Because, PatchPod
+from everynode.decide.assessment import Queue
+from everynode.decide.availability import is_ready
+from everynode.decide.inplace import PATIENCE, Recreate, Wait, next_step, refresh
+from everynode.decide.placement import Wish, backoff, creation
+from everynode.decide.reasons import Reason
+from everynode.decide.situation import Situation
+from everynode.decide.steps import Do, Step
+
+_SILENT = Reason(reasons.NODE_NOT_READY, "the node's kubelet is silent: its Ready is Unknown")
+
+
+def carry_on(node: Situation) -> tuple[Step, ...]:
+    """Gates to be opened, and in-place updates begun earlier that have a next step."""
+    return tuple(_carry_on(node))
+
+
+def _carry_on(node: Situation) -> Iterator[Step]:
+    for pod in node.kept:
+        if not pod.spec.readiness_gates and not _has_record(pod):
+            continue
+        if _is_taken(node, pod):
+            if node.reachable and isinstance(_next(node, pod), PatchPod):
+                yield Step(Do.ADVANCE, Because.IN_PLACE, pod)
+        elif refresh(pod, now=node.now) is not None:
+            yield Step(Do.REFRESH, Because.GATE, pod)
+
+
+def update(node: Situation) -> Wish:
+    """The pod of the node that is to make way for the target, if there is one."""
+    failed = _failed_in_place(node)
+    old = node.kept_old
+    if failed is None and (old is None or not node.in_scope):
+        return Wish()
+    if not node.plan.updating:
+        return Wish()
+    if not node.reachable:
+        return Wish(reason=_SILENT)
+    if failed is not None:
+        return _redo(node, *failed)
+    assert old is not None
+    return _surge(node, old) if node.plan.surging else _replace(node, old)
+
+
+def _replace(node: Situation, old: Pod) -> Wish:
+    """One pod at a time on a node: the old one goes, or is changed in place."""
+    if node.pods.leaving:
+        # Taken now, its successor would have to wait for the other one as well.
+        return Wish(reason=Reason(reasons.TERMINATING, "another of its pods is still going"))
+    if not node.eligible.should_run and not _fits_in_place(node, old):
+        text = f"{node.eligible.reason}: its pod is kept and cannot be recreated"
+        return Wish(reason=Reason(reasons.TAINTED, text))
+    return _take(node, old)
+
+
+def _take(node: Situation, pod: Pod, reason: Reason | None = None) -> Wish:
+    step = Step(Do.UPDATE, Because.UPDATE, pod)
+    if is_ready(pod):
+        queue = Queue.TAKE_FREE if node.down else Queue.TAKE
+    else:
+        queue = Queue.CURE_FREE if node.holding else Queue.CURE
+    return Wish(queue, (step,), reason)
+
+
+def _surge(node: Situation, old: Pod) -> Wish:
+    """The target comes up beside the old pod, which goes when it is available (R5)."""
+    if node.kept_target is not None:
+        # Both are there. An old pod that serves nobody need not wait for the other.
+        return Wish() if is_ready(old) else _take(node, old)
+    if not node.eligible.should_run:
+        text = f"{node.eligible.reason}: its pod is kept and cannot be recreated"
+        return Wish(reason=Reason(reasons.TAINTED, text))
+    if node.plan.clashes(old):
+        text = "the target needs a host port that the old pod holds; use maxUnavailable instead"
+        return Wish(reason=Reason(reasons.SURGE_CANNOT_FIT, text))
+    if node.pods.leaving:
+        return Wish(reason=Reason(reasons.TERMINATING, "another of its pods is still going"))
+    waits = backoff(node)
+    if waits is not None:
+        return Wish(reason=waits)
+    if not is_ready(old):
+        return _take(node, old)
+    step = creation(node, node.plan.target_hash, Because.SURGE)
+    return Wish(Queue.SURGE, (step,))
+
+
+# --- In place ----------------------------------------------------------------------------------
+
+
+def _has_record(pod: Pod) -> bool:
+    noted = pod.metadata.annotations
+    return bool(noted.inplace_state or noted.inplace_state_old)
+
+
+def _is_taken(node: Situation, pod: Pod) -> bool:
+    """Whether the pod is on its way to the target in place already."""
+    if not node.in_scope:
+        return False
+    if pod.hash == node.plan.target_hash:
+        return True
+    return node.plan.in_place and node.plan.updating and node.is_begun(pod)
+
+
+def _next(node: Situation, pod: Pod) -> PatchPod | Recreate | None:
+    """What an in-place update under way needs next; None while it goes its way."""
+    plan = node.plan
+    step = next_step(pod, plan.revisions.get(pod.hash), plan.target, now=node.now)
+    if isinstance(step, Wait):
+        node.wake(step.until)
+        return None
+    if isinstance(step, PatchPod) and pod.hash != plan.target_hash:
+        condition = pod.condition(keys.INPLACE_UPDATE_READY)
+        if condition is not None and condition.last_transition_time is not None:
+            node.wake(seconds(condition.last_transition_time) + PATIENCE)
+    return step if isinstance(step, PatchPod | Recreate) else None
+
+
+def _failed_in_place(node: Situation) -> tuple[Pod, str] | None:
+    """The pod whose in-place update came to nothing, and why."""
+    for pod in node.kept:
+        if (pod.spec.readiness_gates or _has_record(pod)) and _is_taken(node, pod):
+            step = _next(node, pod)
+            if isinstance(step, Recreate):
+                return pod, step.reason
+    return None
+
+
+def _redo(node: Situation, pod: Pod, why: str) -> Wish:
+    if not node.eligible.should_run:
+        text = f"{why}, and {node.eligible.reason}: it cannot be recreated"
+        return Wish(reason=Reason(reasons.TAINTED, text))
+    return _take(node, pod, Reason(reasons.IN_PLACE, f"recreated: {why}"))
+
+
+def _fits_in_place(node: Situation, old: Pod) -> bool:
+    if not node.plan.in_place:
+        return False
+    plan = node.plan
+    step = next_step(old, plan.revisions.get(old.hash), plan.target, now=node.now)
+    return isinstance(step, PatchPod)
