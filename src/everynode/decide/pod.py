@@ -94,8 +94,8 @@ def _prepare_template(
     hash, generation = labels
     flavour, namespace, ds_name, ds_uid = owner
     decoded: Object = msgspec.json.decode(template, type=dict[str, Any])
-    given: Object = decoded.get("metadata") or {}
-    labelled = {**(given.get("labels") or {}), keys.REVISION_HASH: hash}
+    given = _object(decoded.get("metadata"))
+    labelled = {**_object(given.get("labels")), keys.REVISION_HASH: hash}
     if generation:
         labelled[keys.POD_TEMPLATE_GENERATION] = generation
     metadata: Object = {
@@ -107,17 +107,22 @@ def _prepare_template(
     for name in ("annotations", "finalizers"):
         if given.get(name):
             metadata[name] = given[name]
-    spec: Object = dict(decoded.get("spec") or {})
+    spec = _object(decoded.get("spec"))
     if _is_list(spec.get("tolerations")):
         spec["tolerations"] = with_daemon_tolerations_json(
             spec.get("tolerations"), host_network=spec.get("hostNetwork") is True
         )
     if gates and _is_list(spec.get("readinessGates")):
         spec["readinessGates"] = _with_gates(spec.get("readinessGates"), gates)
-    affinity: Object = dict(spec.get("affinity") or {})
-    preferred: Object = dict(affinity.pop("nodeAffinity", None) or {})
+    affinity = _object(spec.get("affinity"))
+    preferred = _object(affinity.pop("nodeAffinity", None))
     preferred.pop(_REQUIRED, None)
     return Prepared(metadata, spec, affinity, preferred)
+
+
+def _object(value: object) -> Object:
+    """A copy of an object; what is none has no fields."""
+    return dict(value) if isinstance(value, dict) else {}
 
 
 def _is_list(value: object) -> bool:
