@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from tests.kube.authority import END, Authority
+
+from everynode.kube.certificates import expiry_of
+
+
+def test_the_end_of_a_certificate_is_read() -> None:
+    assert expiry_of(Authority().issue("ada").certificate) == END.timestamp()
+
+
+def test_what_is_no_certificate_has_no_end() -> None:
+    assert expiry_of(b"nonsense") is None
