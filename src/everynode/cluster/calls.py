@@ -16,6 +16,8 @@ from everynode.kube.requests import Request
 Object = dict[str, Any]
 
 _TRUE: Final = ("true", "1")
+# Who owns their fields is written down only for outside writers: it would double what they cost.
+_BUSY: Final = ("pods", "nodes", "events", "leases.coordination.k8s.io")
 decode_object = msgspec.json.Decoder(Object).decode
 
 
@@ -27,55 +29,72 @@ class Site(msgspec.Struct, frozen=True):
     kinds: Registry
 
 
+class Place(msgspec.Struct, frozen=True):
+    """What an address leads to."""
+
+    kind: Kind
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
 class Call:
     """A request whose address has been understood."""
 
-    __slots__ = (
-        "collection",
-        "kind",
-        "name",
-        "namespace",
-        "query",
-        "request",
-        "site",
-        "subresource",
-    )
+    __slots__ = ("_agent", "collection", "place", "query", "request", "site", "warnings")
 
-    def __init__(
-        self,
-        site: Site,
-        request: Request,
-        kind: Kind,
-        *,
-        namespace: str,
-        name: str,
-        subresource: str,
-    ) -> None:
+    def __init__(self, site: Site, request: Request, place: Place, *, agent: str = "") -> None:
         self.site = site
         self.request = request
-        self.kind = kind
-        self.namespace = namespace
-        self.name = name
-        self.subresource = subresource
+        self.place = place
         self.query = dict(request.query)
-        self.collection: Collection = site.store.collection(kind.storage)
+        self.collection: Collection = site.store.collection(place.kind.storage)
+        self.warnings: list[str] = []
+        self._agent = agent
+
+    @property
+    def kind(self) -> Kind:
+        """The kind the call is about."""
+        return self.place.kind
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the address, empty for all."""
+        return self.place.namespace
+
+    @property
+    def name(self) -> str:
+        """The object's name, empty for the whole collection."""
+        return self.place.name
+
+    @property
+    def subresource(self) -> str:
+        """The part of the object, if only one is meant."""
+        return self.place.subresource
+
+    @property
+    def manager(self) -> str:
+        """Who writes: what they call themselves, or the program they use."""
+        return self.query.get("fieldManager", "") or self._agent.partition("/")[0]
+
+    @property
+    def tracked(self) -> bool:
+        """Whether to write down who owns which field."""
+        if self._agent:
+            return True
+        return "fieldManager" in self.query and self.kind.storage not in _BUSY
 
     def about(self, record: Record) -> Call:
         """The same call about one object of its collection."""
-        return Call(
-            self.site,
-            self.request,
-            self.kind,
-            namespace=record.namespace,
-            name=record.name,
-            subresource=self.subresource,
-        )
+        place = Place(self.kind, record.namespace, record.name, self.subresource)
+        return Call(self.site, self.request, place, agent=self._agent)
 
     def elsewhere(self, plural: str, *, namespace: str, name: str = "") -> Call:
         """The same request about another core kind."""
         kind = self.site.kinds.find("", "v1", plural)
         assert kind is not None
-        return Call(self.site, self.request, kind, namespace=namespace, name=name, subresource="")
+        place = Place(kind, namespace, name)
+        return Call(self.site, self.request, place, agent=self._agent)
 
     @property
     def now(self) -> str:

@@ -9,9 +9,9 @@ import msgspec
 from everynode.api.daemonset import Fault
 from everynode.api.times import format_time, parse_time
 from everynode.cluster import errors
-from everynode.cluster.bodies import read_body
 from everynode.cluster.calls import Call
 from everynode.cluster.reads import JSON_HEADERS, list_body, selection_of
+from everynode.cluster.received import Part, read_part
 from everynode.cluster.store import Record, make_record
 from everynode.cluster.writes import finished
 from everynode.kube.requests import Response
@@ -20,6 +20,8 @@ Object = dict[str, Any]
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
+_PART: Final = Part("", "v1", "DeleteOptions")
+_TYPE: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 
 
 class Options(msgspec.Struct, rename="camel", kw_only=True):
@@ -63,7 +65,8 @@ def delete_collection(call: Call) -> Response:
 
 def read_options(call: Call) -> Options:
     """The options, from the body if there is one, else from the query."""
-    return to_options(call, read_body(call) if call.request.body else _from_query(call))
+    sent = read_part(call, _PART, _TYPE) if call.request.body else _from_query(call)
+    return to_options(call, sent)
 
 
 def to_options(call: Call, sent: Object) -> Options:

@@ -23,6 +23,7 @@ _CAUSES: Final = (
     ("Too many", "FieldValueTooMany"),
     ("Not found", "FieldValueNotFound"),
     ("Internal error", "InternalError"),
+    ("Type invalid", "FieldValueTypeInvalid"),
 )
 
 
@@ -147,6 +148,17 @@ def bad_request(message: str) -> Refusal:
     return Refusal(400, "BadRequest", message)
 
 
+def no_such_resource() -> Refusal:
+    """There is nothing at this address."""
+    message = "the server could not find the requested resource"
+    return Refusal(404, "NotFound", message, details={})
+
+
+def unauthorized() -> Refusal:
+    """Whoever asks has not said who they are."""
+    return Refusal(401, "Unauthorized", "Unauthorized")
+
+
 def forbidden(resource: Named, name: str, why: str, *, causes: Sequence[Object] = ()) -> Refusal:
     """The request is understood and not allowed."""
     shown = f'{qualified(resource)} "{name}"' if name else qualified(resource)
@@ -179,7 +191,7 @@ def too_large_version(asked: int, current: int) -> Refusal:
     """The request names a resourceVersion that is still to come."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details: Object = {"causes": [cause], "retryAfterSeconds": 1}
-    message = f"Too large resource version: {asked}, current: {current}"
+    message = f"Timeout: Too large resource version: {asked}, current: {current}"
     return Refusal(504, "Timeout", message, details=details)
 
 
@@ -191,7 +203,7 @@ def timed_out() -> Refusal:
 
 def too_many_requests(message: str, *, seconds: int, causes: Sequence[Object] = ()) -> Refusal:
     """Not now; later perhaps."""
-    details: Object = {"retryAfterSeconds": seconds}
+    details: Object = {"retryAfterSeconds": seconds} if seconds else {}
     if causes:
         details["causes"] = list(causes)
     return Refusal(429, "TooManyRequests", message, details=details)
@@ -208,7 +220,7 @@ def invalid(resource: Named, name: str, faults: Sequence[Fault]) -> Refusal:
     unique = list(dict.fromkeys(str(fault) for fault in faults))
     shown = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
-    details: Object = {"name": name}
+    details: Object = {"name": name} if name else {}
     if resource.group:
         details["group"] = resource.group
     details["kind"] = resource.kind

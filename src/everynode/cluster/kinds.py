@@ -117,6 +117,10 @@ class Registry:
         """The kind at an address."""
         return self._kinds.get((group, version, plural))
 
+    def serves(self, group: str, version: str) -> bool:
+        """Whether anything at all is served there."""
+        return any(key[0] == group and key[1] == version for key in self._kinds)
+
     def __iter__(self) -> Iterator[Kind]:
         return iter(list(self._kinds.values()))
 

@@ -1,36 +1,112 @@
-"""The four kinds of PATCH."""
+"""PATCH: what an object is to become, in each of the five ways of saying it."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from everynode.cluster.bodies import decode_json
+from everynode.api.daemonset import Fault
+from everynode.cluster import strict
+from everynode.cluster.apply import apply
+from everynode.cluster.bodies import read_applied
 from everynode.cluster.calls import Call
-from everynode.cluster.errors import unsupported_media_type
-from everynode.kube.requests import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from everynode.cluster.errors import bad_request, invalid
+from everynode.cluster.patch import patch_object
+from everynode.cluster.received import Options, field_validation, media_type
+from everynode.kube.requests import APPLY_PATCH
 
 Object = dict[str, Any]
 
-_ACCEPTED: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
+_LONGEST_MANAGER: Final = 128
+
+
+def is_apply(call: Call) -> bool:
+    """Whether the patch says what its sender wants to own."""
+    return media_type(call) == APPLY_PATCH
 
 
 def patched(call: Call, current: Object) -> Object:
     """The object as the patch wants it."""
-    media = call.request.content_type.partition(";")[0].strip()
-    if media == MERGE_PATCH:
-        return merge(current, decode_json(call.request.body))
-    raise unsupported_media_type(_ACCEPTED)
+    check_options(call)
+    if is_apply(call):
+        return applied(call, current)
+    obj, warnings = patch_object(
+        current,
+        call.request.body,
+        content_type=call.request.content_type,
+        type_name=call.kind.type_name,
+        schema=call.kind.schema,
+        validation=field_validation(call),
+    )
+    call.warnings.extend(warnings)
+    name = obj.get("metadata", {}).get("name")
+    if name != call.name:
+        raise bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({call.name})"
+        )
+    return obj
 
 
-def merge(target: Object, patch: Object) -> Object:
-    """RFC 7386."""
-    result = dict(target)
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict):
-            below = result.get(key)
-            result[key] = merge(below if isinstance(below, dict) else {}, value)
-        else:
-            result[key] = value
-    return result
+def applied(call: Call, current: Object | None) -> Object:
+    """The object after a server-side apply."""
+    validation = field_validation(call)
+    sent, warnings = read_applied(call.request.body, validation=validation)
+    call.warnings.extend(warnings)
+    group_kind = (sent.get("apiVersion"), sent.get("kind"))
+    if group_kind != (call.kind.api_version, call.kind.kind):
+        raise bad_request(
+            f"invalid object type: {group_kind[0] or '/'}, Kind={group_kind[1] or ''}; "
+            f"this address is for {call.kind.api_version}, Kind={call.kind.kind}"
+        )
+    meta = sent.setdefault("metadata", {})
+    if not isinstance(meta, dict):
+        raise bad_request("metadata must be an object")
+    if meta.setdefault("name", call.name) != call.name:
+        raise bad_request(
+            f"the name of the object ({meta['name']}) does not match the name on the URL "
+            f"({call.name})"
+        )
+    if meta.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    _check_unknown(call, sent)
+    return apply(
+        current,
+        sent,
+        manager=call.query.get("fieldManager", ""),
+        force=call.flag("force"),
+        api_version=call.kind.api_version,
+        type_name=call.kind.type_name,
+        subresource=call.subresource,
+        time=call.now,
+        schema=call.kind.schema,
+    )
+
+
+def _check_unknown(call: Call, sent: Object) -> None:
+    kind = call.kind
+    try:
+        _, problems = strict.check(sent, type_name=kind.type_name, schema=kind.schema)
+    except strict.DecodeError as error:
+        raise bad_request(f"failed to create typed patch object: {error}") from None
+    validation = field_validation(call)
+    if problems and validation == "Strict":
+        raise bad_request(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+            f"strict decoding error: {', '.join(problems)}"
+        )
+    if validation == "Warn":
+        call.warnings.extend(problems)
+
+
+def check_options(call: Call) -> None:
+    """Refuse options that make no sense for this sort of patch."""
+    faults = []
+    manager = call.query.get("fieldManager", "")
+    if is_apply(call) and not manager:
+        faults.append(Fault("fieldManager", "Required value: is required for apply patch"))
+    if not is_apply(call) and "force" in call.query:
+        faults.append(Fault("force", "Forbidden: may not be specified for non-apply patch"))
+    if len(manager) > _LONGEST_MANAGER:
+        message = f"Too long: may not be more than {_LONGEST_MANAGER} bytes"
+        faults.append(Fault("fieldManager", message))
+    if faults:
+        raise invalid(Options("Patch"), "", faults)

@@ -8,10 +8,10 @@ import msgspec
 
 from everynode.api.daemonset import Fault
 from everynode.cluster import budgets, deletes, errors, writes
-from everynode.cluster.bodies import read_body
 from everynode.cluster.calls import Call
 from everynode.cluster.conditions import find_condition, is_true, set_condition
 from everynode.cluster.reads import JSON_HEADERS
+from everynode.cluster.received import Part, read_part
 from everynode.cluster.store import Record
 from everynode.kube.requests import Response
 
@@ -21,7 +21,8 @@ _SUCCESS: Final = msgspec.json.encode(
     {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 )
 _DONE: Final = Response(201, _SUCCESS, JSON_HEADERS)
-_EVICTIONS: Final = ("policy/v1", "policy/v1beta1")
+_BINDING: Final = (Part("", "v1", "Binding"), "io.k8s.api.core.v1.Binding")
+_EVICTION: Final = (Part("policy", "v1", "Eviction"), "io.k8s.api.policy.v1.Eviction")
 
 
 class _Binding:
@@ -32,7 +33,7 @@ class _Binding:
 
 def bind(call: Call) -> Response:
     """Give a pod its node."""
-    binding = read_body(call)
+    binding = read_part(call, *_BINDING)
     meta, target = binding.get("metadata") or {}, binding.get("target") or {}
     if call.name and meta.get("name") != call.name:
         raise errors.bad_request("name in URL does not match name in Binding object")
@@ -56,7 +57,7 @@ def bind(call: Call) -> Response:
 
 def bind_any(call: Call) -> Response:
     """POST to `bindings`: the body says which pod."""
-    name = (read_body(call).get("metadata") or {}).get("name", "")
+    name = read_part(call, *_BINDING)["metadata"].get("name", "")
     return bind(call.elsewhere("pods", namespace=call.namespace, name=name))
 
 
@@ -86,12 +87,7 @@ def _unbindable(pod: Object, uid: str) -> str:
 
 def evict(call: Call) -> Response:
     """Delete a pod, unless a budget forbids it."""
-    eviction = read_body(call)
-    if eviction.get("apiVersion", _EVICTIONS[0]) not in _EVICTIONS:
-        raise errors.bad_request(
-            f"the API version in the data ({eviction['apiVersion']}) does not match the expected "
-            "API version (policy/v1)"
-        )
+    eviction = read_part(call, *_EVICTION)
     if (eviction.get("metadata") or {}).get("name") != call.name:
         raise errors.bad_request("name in URL does not match name in Eviction object")
     options = deletes.to_options(call, eviction.get("deleteOptions") or {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,8 @@ from everynode.cluster.bootstrap import first_objects
 from everynode.cluster.builtin import builtin
 from everynode.cluster.calls import Call, Site
 from everynode.cluster.errors import Refusal, internal, method_not_allowed
-from everynode.cluster.kinds import Kind, Registry
+from everynode.cluster.kinds import Registry
+from everynode.cluster.paths import locate
 from everynode.cluster.store import Store
 from everynode.cluster.watches import Watch
 from everynode.kube.requests import Request, Response
@@ -40,6 +42,12 @@ _COLLECTION_VERBS: Final[dict[str, tuple[str, Verb]]] = {
 }
 
 
+def _with_warnings(response: Response, warnings: list[str]) -> Response:
+    """The answer with what the client should know beside it."""
+    shown = ", ".join(f"299 - {msgspec.json.encode(text).decode()}" for text in warnings)
+    return replace(response, headers={**response.headers, "warning": shown})
+
+
 class Api:
     """An API server without a socket."""
 
@@ -54,10 +62,10 @@ class Api:
         """What is stored."""
         return self.site.store
 
-    async def handle(self, request: Request) -> Response:
-        """Answer a request whose answer is whole."""
+    async def handle(self, request: Request, *, agent: str = "") -> Response:
+        """Answer a request whose answer is whole; `agent` names the program that asks, if known."""
         try:
-            return self._answer(request)
+            return self._answer(request, agent)
         except Refusal as refusal:
             return refusal.response()
         except Exception as error:
@@ -68,7 +76,7 @@ class Api:
         """Answer a request whose answer is a stream, or say why not."""
         try:
             call = self._locate(request)
-            if call is None or "watch" not in call.kind.verbs or call.subresource:
+            if call is None or call.name or "watch" not in call.kind.verbs or call.subresource:
                 return await self.handle(request)
             watch = reads.watch(call, reads.plain_form(call))
         except Refusal as refusal:
@@ -83,59 +91,27 @@ class Api:
             watch.close()
         self._watches.clear()
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self, request: Request, agent: str = "") -> Response:
         if request.path in _HEALTH:
             return Response(200, b"ok", _TEXT)
-        call = self._locate(request)
+        call = self._locate(request, agent)
         if call is None:
             return _NO_PAGE
+        response = self._verb(call)(call)
+        return _with_warnings(response, call.warnings) if call.warnings else response
+
+    def _verb(self, call: Call) -> Verb:
         if call.subresource:
-            return subresources.answer(call)
+            return subresources.verb(call)
+        request = call.request
         verbs = _OBJECT_VERBS if call.name else _COLLECTION_VERBS
         found = verbs.get(request.method)
         if found is None or found[0] not in call.kind.verbs:
             raise method_not_allowed()
         if call.kind.namespaced and not call.namespace and request.method != "GET":
             raise method_not_allowed()
-        return found[1](call)
+        return found[1]
 
-    def _locate(self, request: Request) -> Call | None:
-        """Whom a request is about; None for addresses that mean nothing here."""
-        match request.path.split("/")[1:]:
-            case ["api", version, *rest]:
-                group = ""
-            case ["apis", group, version, *rest]:
-                pass
-            case _:
-                return None
-        namespace = ""
-        if group == "" and rest[:1] == ["namespaces"] and not _names_resource(rest):
-            parts = rest
-        elif rest[:1] == ["namespaces"] and len(rest) >= 3:
-            namespace, parts = rest[1], rest[2:]
-        else:
-            parts = rest
-        if not 1 <= len(parts) <= 3 or not all(parts):
-            return None
-        kind = self.site.kinds.find(group, version, parts[0])
-        if kind is None or (namespace and not kind.namespaced):
-            return None
-        return self._call(
-            request,
-            kind,
-            namespace=namespace,
-            name=parts[1] if len(parts) > 1 else "",
-            subresource=parts[2] if len(parts) > 2 else "",
-        )
-
-    def _call(
-        self, request: Request, kind: Kind, *, namespace: str, name: str, subresource: str
-    ) -> Call:
-        return Call(
-            self.site, request, kind, namespace=namespace, name=name, subresource=subresource
-        )
-
-
-def _names_resource(rest: list[str]) -> bool:
-    """Whether `namespaces/N/x` goes on to a resource, rather than a part of the namespace."""
-    return len(rest) >= 3 and rest[2] not in ("status", "finalize")
+    def _locate(self, request: Request, agent: str = "") -> Call | None:
+        place = locate(request.path, self.site.kinds)
+        return None if place is None else Call(self.site, request, place, agent=agent)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from everynode.cluster import errors, podparts, reads, writes
-from everynode.cluster.bodies import read_object
 from everynode.cluster.calls import Call
 from everynode.cluster.reads import JSON_HEADERS
+from everynode.cluster.received import read_object
 from everynode.kube.requests import Response
 
 Object = dict[str, Any]
@@ -17,18 +17,13 @@ Verb = Callable[[Call], Response]
 _METHODS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "POST": "create"}
 
 
-def answer(call: Call) -> Response:
-    """Find the verb of a subresource."""
+def verb(call: Call) -> Verb:
+    """What a request to a subresource does."""
     found = call.kind.subresource(call.subresource)
-    if found is None:
-        return Response(404, b"404 page not found\n", {"content-type": "text/plain"})
-    verb = _METHODS.get(call.request.method, "")
-    if verb not in found.verbs:
+    name = _METHODS.get(call.request.method, "")
+    if found is None or name not in found.verbs:
         raise errors.method_not_allowed()
-    handler = _VERBS.get((call.kind.plural, call.subresource, verb)) or _STATUS.get(verb)
-    if handler is None:
-        raise errors.method_not_allowed()
-    return handler(call)
+    return _VERBS.get((call.kind.plural, call.subresource, name)) or _PARTS[name]
 
 
 def finalize(call: Call) -> Response:
@@ -52,7 +47,7 @@ _VERBS: Final[dict[tuple[str, str, str], Verb]] = {
     ("pods", "log", "get"): podparts.log,
     ("namespaces", "finalize", "update"): finalize,
 }
-_STATUS: Final[dict[str, Verb]] = {
+_PARTS: Final[dict[str, Verb]] = {
     "get": reads.get,
     "update": writes.update,
     "patch": writes.patch,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from everynode.api.daemonset import Fault
-from everynode.cluster import errors
-from everynode.cluster.bodies import read_object
+from everynode.api.validation.metadata import check_metadata, check_metadata_update
+from everynode.cluster import errors, managed_fields
 from everynode.cluster.calls import Call
 from everynode.cluster.errors import bad_request
-from everynode.cluster.patching import patched
+from everynode.cluster.patching import applied, check_options, is_apply, patched
 from everynode.cluster.reads import JSON_HEADERS
+from everynode.cluster.received import read_object
 from everynode.cluster.store import Record, make_record
 from everynode.kube.requests import Response
 
@@ -19,6 +20,7 @@ Object = dict[str, Any]
 _GENERATED: Final = 5  # characters that generateName adds
 _LONGEST_BASE: Final = 63 - _GENERATED
 _ATTEMPTS: Final = 8
+_SERVERS: Final = ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds")
 _KEPT_META: Final = (
     "uid",
     "creationTimestamp",
@@ -28,20 +30,51 @@ _KEPT_META: Final = (
 )
 
 
+class _Namespaces:
+    group = ""
+    kind = "Namespace"
+    plural = "namespaces"
+
+
 def create(call: Call) -> Response:
     """POST to a collection."""
-    obj = read_object(call)
-    return create_object(call, obj)
+    return create_object(call, read_object(call))
 
 
-def create_object(call: Call, obj: Object, *, status: int = 201) -> Response:
+def create_object(call: Call, obj: Object) -> Response:
     """Store a new object, in the form in which it was sent."""
+    _check_namespace(call, obj["metadata"])
+    if obj["metadata"].get("resourceVersion"):
+        message = "resourceVersion should not be set on objects to be created"
+        raise errors.Refusal(500, "", message)
+    rules = call.kind.rules
+    obj = rules.default(_first_form(call, obj))
+    rules.prepare_create(obj, call)
+    obj = _tracked(call, None, obj)
     meta = obj["metadata"]
-    _check_namespace(call, meta)
+    faults = [
+        *check_metadata(meta, name_rule=rules.name_rule, namespaced=call.kind.namespaced),
+        *rules.create_faults(obj, call),
+    ]
+    if faults:
+        raise errors.invalid(call.kind, meta["name"], faults)
+    taken = call.collection.get(call.namespace, meta["name"])
+    if taken is not None:
+        deleting = "deletionTimestamp" in call.stored(taken)["metadata"]
+        raise errors.already_exists(call.kind, taken.name, deleting=deleting)
+    answer = _answer(call, commit(call, obj, None), 201)
+    if not call.dry_run:
+        for plural, namespace, companion in rules.companions(obj):
+            create_object(call.elsewhere(plural, namespace=namespace), companion)
+    return answer
+
+
+def _first_form(call: Call, obj: Object) -> Object:
+    """The object as it is stored, with all that the server alone can give."""
     if call.kind.view is not None:
         obj = call.kind.view.store(obj)
-        meta = obj["metadata"]
-    for key in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+    meta = obj["metadata"]
+    for key in (*_SERVERS, "generation"):
         meta.pop(key, None)
     if call.kind.namespaced:
         meta["namespace"] = call.namespace
@@ -50,33 +83,25 @@ def create_object(call: Call, obj: Object, *, status: int = 201) -> Response:
     _choose_name(call, meta)
     meta["uid"] = call.site.clock.uid()
     meta["creationTimestamp"] = call.now
-    rules = call.kind.rules
-    obj = rules.default(obj)
-    rules.prepare_create(obj, call)
-    faults = rules.create_faults(obj, call)
-    if faults:
-        raise errors.invalid(call.kind, obj["metadata"].get("name", ""), faults)
-    record = call.collection.get(call.namespace, obj["metadata"]["name"])
-    if record is not None:
-        deleting = "deletionTimestamp" in call.stored(record)["metadata"]
-        raise errors.already_exists(call.kind, record.name, deleting=deleting)
-    answer = _answer(call, commit(call, obj, None), status)
-    if not call.dry_run:
-        for plural, namespace, companion in rules.companions(obj):
-            create_object(call.elsewhere(plural, namespace=namespace), companion)
-    return answer
+    obj.setdefault("kind", call.kind.kind)
+    obj.setdefault("apiVersion", call.kind.api_version)
+    return obj
 
 
 def update(call: Call) -> Response:
-    """PUT of an object or of its status."""
+    """PUT of an object or of a part of it."""
     obj = read_object(call)
     meta = obj["metadata"]
-    if meta.get("name") and meta["name"] != call.name:
+    if not meta.get("name"):
+        raise bad_request(
+            f"the name of the object ({call.name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if meta["name"] != call.name:
         raise bad_request(
             f"the name of the object ({meta['name']}) does not match the name on the URL "
             f"({call.name})"
         )
-    meta["name"] = call.name
     _check_same_namespace(call, meta)
     record = call.collection.get(call.namespace, call.name)
     if record is None:
@@ -84,21 +109,34 @@ def update(call: Call) -> Response:
             return create_object(call, obj)
         raise errors.not_found(call.kind, call.name)
     if not meta.get("resourceVersion") and not call.kind.rules.unconditional_update:
-        fault = Fault(
-            "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
+        why = "Invalid value: 0: must be specified for an update"
+        raise errors.invalid(call.kind, call.name, [Fault("metadata.resourceVersion", why)])
+    if meta.get("uid", "") not in ("", record.uid):
+        why = (
+            f"Precondition failed: UID in precondition: {meta['uid']}, "
+            f"UID in object meta: {record.uid}"
         )
-        raise errors.invalid(call.kind, call.name, [fault])
+        raise errors.conflict(call.kind, call.name, why)
     if call.kind.view is not None:
         obj = call.kind.view.store(obj)
     return _answer(call, replace(call, obj, record))
 
 
 def patch(call: Call) -> Response:
-    """PATCH of an object or of its status."""
-    record = call.record()
-    stored = call.stored(record)
+    """PATCH of an object or of a part of it; an apply also creates."""
     view = call.kind.view
+    record = call.collection.get(call.namespace, call.name)
+    if record is None:
+        check_options(call)
+        if not is_apply(call) or call.subresource:
+            raise errors.not_found(call.kind, call.name)
+        return create_object(call, applied(call, None))
+    stored = call.stored(record)
     obj = patched(call, view.show(stored) if view else stored)
+    uid = obj["metadata"].get("uid", "")
+    if uid not in ("", record.uid):
+        fault = Fault("metadata.uid", f'Invalid value: "{uid}": field is immutable')
+        raise errors.invalid(call.kind, call.name, [fault])
     if view is not None:
         obj = view.store(obj)
     return _answer(call, replace(call, obj, record))
@@ -110,44 +148,58 @@ def replace(call: Call, new: Object, record: Record) -> Record:
     meta, old_meta = new["metadata"], old["metadata"]
     if meta.get("resourceVersion", "") not in ("", old_meta["resourceVersion"]):
         raise errors.modified(call.kind, call.name)
-    if meta.get("uid", "") not in ("", record.uid):
-        why = (
-            f"Precondition failed: UID in precondition: {meta['uid']}, "
-            f"UID in object meta: {record.uid}"
-        )
-        raise errors.conflict(call.kind, call.name, why)
     for key in _KEPT_META:
         _keep_meta(meta, old_meta, key)
     meta["name"], meta["resourceVersion"] = record.name, old_meta["resourceVersion"]
     if record.namespace:
         meta["namespace"] = record.namespace
-    rules = call.kind.rules
-    new = rules.default(new)
-    if call.subresource == "status":
-        rules.prepare_status(new, old, call)
-        faults = rules.status_faults(new, old)
-    elif call.subresource:
-        faults = rules.change_part(call.subresource, new, old, call)
-    else:
-        rules.prepare_update(new, old, call)
-        faults = rules.update_faults(new, old, call)
+    new, faults = _within_rules(call, call.kind.rules.default(new), old)
+    faults += check_metadata_update(old["metadata"], new["metadata"])
     if faults:
         raise errors.invalid(call.kind, call.name, faults)
-    if new == old:
-        return record
-    return commit(call, new, record)
+    new = _tracked(call, old, new)
+    return record if new == old else commit(call, new, record)
+
+
+def _within_rules(call: Call, new: Object, old: Object) -> tuple[Object, list[Fault]]:
+    rules = call.kind.rules
+    if call.subresource == "status":
+        rules.prepare_status(new, old, call)
+        return new, rules.status_faults(new, old)
+    if call.subresource:
+        return new, rules.change_part(call.subresource, new, old, call)
+    rules.prepare_update(new, old, call)
+    return new, rules.update_faults(new, old, call)
+
+
+def _tracked(call: Call, old: Object | None, new: Object) -> Object:
+    """The object with the fields' owners noted; an apply has noted them already."""
+    if call.request.method == "PATCH" and is_apply(call):
+        return new
+    if not call.tracked:
+        if old is not None and "managedFields" not in new["metadata"]:
+            _keep_meta(new["metadata"], old["metadata"], "managedFields")
+        return new
+    return managed_fields.track(
+        old,
+        new,
+        manager=call.manager,
+        api_version=call.kind.api_version,
+        subresource=call.subresource,
+        time=call.now,
+        type_name=call.kind.type_name,
+        schema=call.kind.schema,
+    )
 
 
 def commit(call: Call, obj: Object, previous: Record | None) -> Record:
     """Store what has passed all rules; what was only waiting to end, ends."""
     fields = call.kind.rules.selectable(obj)
     if call.dry_run:
-        if previous is not None:
-            return make_record(obj, previous.version, fields=fields)
-        return make_record(obj, 0, fields=fields)
+        return make_record(obj, previous.version if previous else 0, fields=fields)
     if previous is not None and finished(obj):
         call.site.store.remove(call.collection, previous)
-        return previous
+        return make_record(obj, previous.version, fields=fields)
     return call.site.store.put(call.collection, obj, fields=fields)
 
 
@@ -187,7 +239,7 @@ def _check_namespace(call: Call, meta: Object) -> None:
         return
     namespace = call.site.store.collection("namespaces").get("", call.namespace)
     if namespace is None:
-        raise errors.not_found(_NAMESPACES, call.namespace)
+        raise errors.not_found(_Namespaces(), call.namespace)
     if namespace.fields[0] == "Terminating":
         why = (
             f"unable to create new content in namespace {call.namespace} "
@@ -199,15 +251,6 @@ def _check_namespace(call: Call, meta: Object) -> None:
             "field": "metadata.namespace",
         }
         raise errors.forbidden(call.kind, meta.get("name", ""), why, causes=[cause])
-
-
-class _Namespaces:
-    group = ""
-    kind = "Namespace"
-    plural = "namespaces"
-
-
-_NAMESPACES: Final = _Namespaces()
 
 
 def _choose_name(call: Call, meta: Object) -> None:

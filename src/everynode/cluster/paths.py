@@ -1,0 +1,54 @@
+"""What an address leads to."""
+
+from __future__ import annotations
+
+from everynode.cluster.calls import Place
+from everynode.cluster.errors import no_such_resource
+from everynode.cluster.kinds import Kind, Registry
+
+
+def locate(path: str, kinds: Registry) -> Place | None:
+    """The place of a path; None for paths outside the API or in groups that are not served.
+
+    A refusal for resources that a served group does not have, as the real server answers them.
+    """
+    match path.split("/")[1:]:
+        case ["api", version, *rest] if rest:
+            group = ""
+        case ["apis", group, version, *rest] if rest and group:
+            pass
+        case _:
+            return None
+    if not kinds.serves(group, version):
+        return None
+    place = _place(rest, group, version, kinds)
+    if place is None:
+        raise no_such_resource()
+    return place
+
+
+def _place(rest: list[str], group: str, version: str, kinds: Registry) -> Place | None:
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and not _part_of_namespace(rest, group):
+        namespace, rest = rest[1], rest[2:]
+    if len(rest) > 3 or not all(rest):
+        return None
+    kind = kinds.find(group, version, rest[0])
+    if kind is None or not _scoped(kind, namespace, len(rest)):
+        return None
+    if len(rest) == 3 and kind.subresource(rest[2]) is None:
+        return None
+    name, part = [*rest[1:], "", ""][:2]
+    return Place(kind, namespace, name, part)
+
+
+def _part_of_namespace(rest: list[str], group: str) -> bool:
+    """Whether `namespaces/N/x` is a part of the namespace rather than a resource in it."""
+    return group == "" and len(rest) == 3 and rest[2] in ("status", "finalize")
+
+
+def _scoped(kind: Kind, namespace: str, length: int) -> bool:
+    """Namespaced objects are at home in a namespace; all of them together are not."""
+    if namespace:
+        return kind.namespaced
+    return not kind.namespaced or length == 1
