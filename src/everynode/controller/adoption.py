@@ -13,19 +13,25 @@ from typing import Any, Final, Protocol
 from everynode.api.decode import Decoder
 from everynode.api.keys import REVISION_HASH
 from everynode.api.objects import ControllerRevision, Pod
-from everynode.api.selector import SelectorError, format_selector, matches
+from everynode.api.selector import SelectorError, format_selector
 from everynode.api.versions import decode_daemonset
 from everynode.clock import Clock
-from everynode.controller.calls import pod_request
+from everynode.controller.calls import pod_request, revision_request
 from everynode.controller.observe import World, resource_of
 from everynode.controller.workload import Workload
 from everynode.decide.actions import PatchPod, PodAction
-from everynode.decide.claim import Claim, adopt_patch, claim, owner_reference, release_patch
+from everynode.decide.claim import (
+    Claim,
+    adopt_patch,
+    adopt_revision_patch,
+    claim,
+    claim_revision,
+    release_patch,
+)
 from everynode.kube import verbs
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
-from everynode.kube.requests import STRATEGIC_PATCH
-from everynode.kube.resources import PODS, REVISIONS
+from everynode.kube.resources import PODS
 
 SCAN_EVERY: Final = 600.0
 _decode_pod: Final = Decoder(Pod).one
@@ -108,8 +114,7 @@ class Adoption:
     def _orphan_revisions(self, workload: Workload) -> Iterable[ControllerRevision]:
         orphans = self._world.revisions.by("orphans", workload.ds.namespace)
         for _, revision in sorted(orphans.items()):
-            meta = revision.metadata
-            if meta.deletion_timestamp is None and matches(workload.ds.selector, meta.labels):
+            if claim_revision(workload.ds, revision) is Claim.ADOPT:
                 yield revision
 
     async def _alive(self, workload: Workload) -> bool:
@@ -119,20 +124,8 @@ class Adoption:
         return live.uid == workload.key and live.metadata.deletion_timestamp is None
 
     async def _adopt_revision(self, workload: Workload, revision: ControllerRevision) -> None:
-        body = {
-            "metadata": {
-                "uid": revision.metadata.uid,
-                "ownerReferences": [owner_reference(workload.ds)],
-            }
-        }
-        request = verbs.patch(
-            REVISIONS,
-            revision.metadata.name,
-            body,
-            kind=STRATEGIC_PATCH,
-            namespace=workload.ds.namespace,
-        )
-        await self._client.write(request, bytes)
+        action = adopt_revision_patch(workload.ds, revision)
+        await self._client.write(revision_request(action, workload.ds.namespace), bytes)
 
     async def _patch(self, workload: Workload, action: PatchPod) -> None:
         await self._client.write(pod_request(action, workload.ds.namespace), bytes)

@@ -57,7 +57,7 @@ def revision_request(action: RevisionAction, namespace: str) -> Request:
                 REVISIONS,
                 action.name,
                 action.body,
-                kind=MERGE_PATCH,
+                kind=_PATCHES[action.merge],
                 namespace=namespace,
                 manager=FIELD_MANAGER,
             )

@@ -10,18 +10,18 @@ import msgspec
 
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus
 from everynode.api.objects import ControllerRevision, Pod
-from everynode.api.selector import matches
 from everynode.clock import Clock
 from everynode.controller.adoption import Adoption
 from everynode.controller.apply import Applier
 from everynode.controller.history import History
 from everynode.controller.observe import World
+from everynode.controller.prepull import PrePull
 from everynode.controller.queue import Queue
 from everynode.controller.status import Statuses
 from everynode.controller.workload import Workload
 from everynode.controller.writes import Write
 from everynode.decide.actions import PodAction
-from everynode.decide.claim import Claim, claim
+from everynode.decide.claim import Claim, claim, claim_revision
 from everynode.decide.ledger import Ledger
 from everynode.decide.plan import make_plan
 from everynode.decide.revisions import Choice, relabel
@@ -56,6 +56,7 @@ class Loop:
         history: History,
         statuses: Statuses,
         adoption: Adoption,
+        prepull: PrePull,
         teller: Teller,
     ) -> None:
         self._clock = clock
@@ -65,6 +66,7 @@ class Loop:
         self._history = history
         self._statuses = statuses
         self._adoption = adoption
+        self._prepull = prepull
         self._teller = teller
         self._choices: dict[str, Choice] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -142,6 +144,7 @@ class Loop:
         self._carry_out(workload, decision.actions, now)
         self._write_status(workload, decision.status, now)
         self._prune(workload)
+        self._pull_ahead(workload)
         for wake_at in (decision.wake_at, workload.settle_at):
             if wake_at is not None:
                 self._queue.add_at(workload.key, wake_at)
@@ -171,6 +174,12 @@ class Loop:
             workload.revising = True
             self._spawn(self._history.write(workload, spare))
 
+    def _pull_ahead(self, workload: Workload) -> None:
+        revisions, _ = self._history.revisions(workload)
+        step = self._prepull.step(workload, self._choices[workload.key].target, revisions)
+        if step is not None:
+            self._spawn(step)
+
     async def _settle(self, workload: Workload, node: str, write: Write) -> None:
         await self._applier.settle(workload, node, write)
         self._queue.add(workload.key)
@@ -189,6 +198,7 @@ class Loop:
         self._statuses.forget(workload)
         self._history.forget(workload)
         self._adoption.forget(workload)
+        self._prepull.forget(workload)
         self._choices.pop(workload.key, None)
         self._teller.gone(workload)
 
@@ -199,7 +209,7 @@ class Loop:
             if isinstance(orphan, Pod):
                 wanted = claim(workload.ds, orphan) is Claim.ADOPT
             else:
-                wanted = matches(workload.ds.selector, orphan.metadata.labels)
+                wanted = claim_revision(workload.ds, orphan) is Claim.ADOPT
             if wanted:
                 self._adoption.soon(workload)
                 self._queue.add(workload.key)

@@ -7,7 +7,7 @@ from typing import Final
 
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.decode import Decoder
-from everynode.api.keys import KIND, KRUISE_GROUP, NATIVE_GROUP, REVISION_HASH
+from everynode.api.keys import KIND, KRUISE_GROUP, NATIVE_GROUP, PULLER, REVISION_HASH
 from everynode.api.objects import ControllerRevision, Node, OwnerReference, Pod
 from everynode.api.versions import decode_daemonset
 from everynode.clock import Clock
@@ -36,6 +36,7 @@ class World:
             indexes={"owner": _revision_owner, "orphans": _orphan_revision_namespace},
             keep=self._wants_revision,
         )
+        self.pullers: Cache[Pod] = Cache(indexes={"owner": _first_owner})
         self.daemonsets: dict[Flavour, Cache[DaemonSet]] = {f: Cache() for f in flavours}
         self.workloads: dict[str, Workload] = {}
         self.changed: Callable[[Workload], None] = lambda _: None
@@ -48,6 +49,7 @@ class World:
         self.revisions.subscribe(self._revision_changed)
         for cache in self.daemonsets.values():
             cache.subscribe(self._daemonset_changed)
+        self.pullers.subscribe(self._puller_changed)
 
     def watchers(
         self, transport: Transport, clock: Clock, observer: Observer
@@ -59,6 +61,7 @@ class World:
         """
         scope = Scope(namespace=self.namespace)
         daemon_pods = Scope(namespace=self.namespace, labels=REVISION_HASH)
+        pullers = Scope(namespace=self.namespace, labels=PULLER)
         return [
             Watcher(
                 transport,
@@ -84,6 +87,15 @@ class World:
                 decode=Decoder(Pod).one,
                 consumer=self.pods,
                 scope=daemon_pods,
+                observer=observer,
+            ),
+            Watcher(
+                transport,
+                clock,
+                resource=PODS,
+                decode=Decoder(Pod).one,
+                consumer=self.pullers,
+                scope=pullers,
                 observer=observer,
             ),
             *(
@@ -120,6 +132,13 @@ class World:
             self.changed(new)
         if after is not None and after.metadata.controller is None:
             self.orphaned(after)
+
+    def _puller_changed(self, before: Pod | None, after: Pod | None) -> None:
+        puller = after or before
+        assert puller is not None
+        workload = self.workloads.get(_first_owner(puller))
+        if workload is not None:
+            self.changed(workload)
 
     def _revision_changed(
         self, before: ControllerRevision | None, after: ControllerRevision | None
@@ -191,6 +210,12 @@ def resource_of(flavour: Flavour) -> Resource:
 def _pod_owner(pod: Pod) -> str:
     controller = pod.metadata.controller
     return controller.uid if controller is not None else ""
+
+
+def _first_owner(pod: Pod) -> str:
+    """Return the uid of whom a puller works for; it is no controller, lest it claims a daemon."""
+    owners = pod.metadata.owner_references
+    return owners[0].uid if owners else ""
 
 
 def _orphan_namespace(pod: Pod) -> str:

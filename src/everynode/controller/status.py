@@ -24,6 +24,13 @@ INTERVAL: Final = 0.5  # seconds between two writes of one status
 _REFUSED_PAUSE: Final = 5.0
 _FIRST_TRUCE: Final = 60.0  # how long a set is left alone after another manager wrote its status
 _LONGEST_TRUCE: Final = 3600.0
+_OMITTED_WHEN_ZERO: Final = (
+    "observedGeneration",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+    "conditions",
+)
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -139,7 +146,8 @@ def _request(ds: DaemonSet, status: DaemonSetStatus) -> Request:
     resource = DAEMONSETS if ds.flavour is Flavour.NATIVE else ADVANCED
     body = {
         "metadata": {"uid": ds.uid, "resourceVersion": ds.metadata.resource_version},
-        "status": encode_status(ds.flavour, status),
+        # What is zero is left out of the status, so the patch has to take it away.
+        "status": dict.fromkeys(_OMITTED_WHEN_ZERO) | encode_status(ds.flavour, status),
     }
     return verbs.patch(
         resource,
