@@ -76,11 +76,6 @@ def _decode(template: bytes) -> Object:
 
 def _unchangeable(template: Object, other: Object) -> Object:
     """The template in its canonical form, without everything that may change in place."""
-    metadata = {
-        key: value
-        for key, value in (template.get("metadata") or {}).items()
-        if key not in ("labels", "annotations", "finalizers")
-    }
     spec: Object = dict(template.get("spec") or {})
     if isinstance(spec.get("containers"), list):
         others = list(_containers(other))
@@ -88,7 +83,8 @@ def _unchangeable(template: Object, other: Object) -> Object:
             _fixed_part(each, others[index] if index < len(others) else {})
             for index, each in enumerate(_containers(template))
         ]
-    return normalise({**template, "metadata": metadata, "spec": spec})
+    # Of the metadata nothing but labels, annotations and finalizers ever reaches a pod.
+    return normalise({**template, "metadata": {}, "spec": spec})
 
 
 def _fixed_part(container: Object, other: Object) -> Object:
