@@ -1,0 +1,308 @@
+"""Strategic merge patches: merges that know which lists are keyed and how to say `delete`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from everynode.api import types
+from everynode.api.types import FieldInfo
+from everynode.cluster.gotext import show, type_of
+
+Object = dict[str, Any]
+
+DIRECTIVE: Final = "$patch"
+RETAIN_KEYS: Final = "$retainKeys"
+DELETE_PREFIX: Final = "$deleteFromPrimitiveList"
+ORDER_PREFIX: Final = "$setElementOrder"
+
+
+class StrategicError(ValueError):
+    """A patch that cannot be carried out."""
+
+
+class FormatError(StrategicError):
+    """A directive in the wrong form."""
+
+
+class Guide:
+    """What a type says of merging its fields; below an untyped value it says nothing."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, type_name: str) -> None:
+        info = types.load().get(type_name)
+        self._fields = info.fields if info is not None else {}
+
+    def field(self, name: str) -> FieldInfo:
+        """How a field is merged."""
+        return self._fields.get(name, _PLAIN)
+
+
+_PLAIN: Final = FieldInfo()
+_BLIND: Final = Guide("")
+
+
+def _below(field: FieldInfo) -> Guide:
+    """The guide for the objects in a field, be it one, a list or a map of them."""
+    inner = field.items if field.items is not None else field
+    return Guide(inner.ref) if inner.ref else _BLIND
+
+
+def _merges(field: FieldInfo) -> bool:
+    return "merge" in field.patch_strategy.split(",")
+
+
+def merge(original: Object, patch: Object, type_name: str) -> Object:
+    """The patched object; neither argument is changed. Raises StrategicError."""
+    return _merge_map(original, patch, Guide(type_name))
+
+
+def _merge_map(original: Object, patch: Object, guide: Guide) -> Object:
+    if DIRECTIVE in patch:
+        return _directed(patch)
+    out = dict(original)
+    rest = dict(patch)
+    if RETAIN_KEYS in rest:
+        out = _retain(out, rest)
+    _order_lists(out, rest, guide)
+    for key, value in rest.items():
+        if key.startswith(DELETE_PREFIX):
+            _delete_scalars(out, key, value)
+        elif value is None:
+            out.pop(key, None)
+        else:
+            _merge_member(out, key, value, guide.field(key))
+    return out
+
+
+def _merge_member(out: Object, key: str, value: Any, field: FieldInfo) -> None:
+    """Merge one member into the object that is being made."""
+    before = out.get(key)
+    if isinstance(before, dict) and isinstance(value, dict):
+        out[key] = _merge_map(before, value, _below_map(field))
+    elif isinstance(before, list) and isinstance(value, list):
+        # As observed: a list that is replaced keeps even its directives, a new one does not.
+        out[key] = _merge_list(before, value, field) if _merges(field) else value
+    else:
+        fresh = _without_directives(value)
+        if fresh is _NOTHING:
+            out.pop(key, None)
+        else:
+            out[key] = fresh
+
+
+def _below_map(field: FieldInfo) -> Guide:
+    if field.ref:
+        return Guide(field.ref)
+    return Guide(field.values.ref) if field.values is not None else _BLIND
+
+
+def _directed(patch: Object) -> Object:
+    directive = patch[DIRECTIVE]
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != DIRECTIVE}
+    if directive == "delete":
+        return {}
+    raise StrategicError(f"unknown patch type: {show(directive)} in map: {show(patch)}")
+
+
+def _retain(original: Object, patch: Object) -> Object:
+    """Carry out $retainKeys: everything it does not name goes."""
+    keys = patch.pop(RETAIN_KEYS)
+    if not isinstance(keys, list):
+        raise FormatError("invalid patch format of retainKeys")
+    for key, value in patch.items():
+        special = key.startswith((DELETE_PREFIX, ORDER_PREFIX))
+        if value is not None and not special and key not in keys:
+            raise FormatError("invalid patch format of retainKeys")
+    return {key: value for key, value in original.items() if key in keys}
+
+
+def _delete_scalars(out: Object, key: str, value: Any) -> None:
+    name = _named(key, DELETE_PREFIX, "invalid patch format of primitive list")
+    before = out.get(name)
+    if value is None:
+        out.pop(name, None)
+    elif isinstance(before, list) and isinstance(value, list):
+        out[name] = [item for item in before if item not in value]
+
+
+def _named(key: str, prefix: str, complaint: str) -> str:
+    """The field that a directive is about."""
+    start, slash, name = key.partition("/")
+    if start != prefix or not slash:
+        raise FormatError(complaint)
+    return name
+
+
+_NOTHING: Final = object()
+
+
+def _without_directives(value: Any) -> Any:
+    """A value that is new as a whole: directives and nulls in it have nothing to act on."""
+    if isinstance(value, dict):
+        if DIRECTIVE in value:
+            return _NOTHING
+        kept = ((k, _without_directives(v)) for k, v in value.items() if v is not None)
+        return {key: child for key, child in kept if child is not _NOTHING}
+    if isinstance(value, list):
+        found = (_without_directives(item) for item in value)
+        return [item for item in found if item is not _NOTHING]
+    return value
+
+
+# --- Lists -------------------------------------------------------------------------------------
+
+
+def _merge_list(original: list[Any], patch: list[Any], field: FieldInfo) -> list[Any]:
+    if not original and not patch:
+        return original
+    if not _of_objects(original, patch):
+        merged = list(dict.fromkeys([*original, *patch]))
+        return _arrange(merged, patch, original, "")
+    key = field.patch_merge_key
+    if not key:
+        name = (field.items.ref if field.items else "").rsplit(".", 1)[-1]
+        raise StrategicError(f"cannot merge lists without merge key for {name}")
+    original, patch = _special_items(original, patch, key)
+    merged = list(original)
+    guide = _below(field)
+    for item in patch:
+        if key not in item:
+            raise _no_key(item, key)
+        at = _find(merged, key, item[key])
+        if at is None:
+            merged.append(item)
+        else:
+            merged[at] = _merge_map(merged[at], item, guide)
+    return _arrange(merged, patch, original, key)
+
+
+def _of_objects(*lists: list[Any]) -> bool:
+    """Whether the items are objects; they must all be of one sort."""
+    sorts = {type_of(item): None for items in lists for item in items}
+    if "[]interface {}" in sorts:
+        raise StrategicError("lists of lists are not supported")
+    if len(sorts) > 1:
+        raise StrategicError(f"list element types are not identical: {show(list(lists))}")
+    return "map[string]interface {}" in sorts
+
+
+def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """Carry out the items that are directives; the others are what is left of the patch."""
+    plain: list[Any] = []
+    replace = False
+    for item in patch:
+        directive = item.get(DIRECTIVE, _NOTHING)
+        if directive is _NOTHING:
+            plain.append(item)
+        elif directive == "delete":
+            if key not in item:
+                raise _no_key(item, key)
+            original = [old for old in original if old.get(key, _NOTHING) != item[key]]
+        elif directive == "replace":
+            replace = True
+        elif directive == "merge":
+            raise StrategicError("merging lists cannot yet be specified in the patch")
+        else:
+            raise StrategicError(f"unknown patch type: {show(directive)} in map: {show(item)}")
+    return (plain, []) if replace else (original, plain)
+
+
+def _no_key(item: Object, key: str) -> StrategicError:
+    return StrategicError(f"map: {show(item)} does not contain declared merge key: {key}")
+
+
+def _find(items: list[Any], key: str, value: Any) -> int | None:
+    return next((at for at, item in enumerate(items) if item.get(key, _NOTHING) == value), None)
+
+
+def _identity(item: Any, key: str) -> Any:
+    if not key:
+        return item
+    if not isinstance(item, dict) or key not in item:
+        raise _no_key(item if isinstance(item, dict) else {}, key)
+    return item[key]
+
+
+def _arrange(merged: list[Any], order: list[Any], server_order: list[Any], key: str) -> list[Any]:
+    """The items in the patch's order; the server's own among them where they were before."""
+    wanted = [_identity(item, key) for item in order]
+    served = [_identity(item, key) for item in server_order]
+    theirs = [item for item in merged if _identity(item, key) in wanted]
+    theirs.sort(key=lambda item: wanted.index(_identity(item, key)))
+    ours = [item for item in merged if _identity(item, key) not in wanted]
+    out: list[Any] = []
+    while ours and theirs:
+        left, right = _identity(ours[0], key), _identity(theirs[0], key)
+        known = left in served and right in served
+        first = ours if known and served.index(left) < served.index(right) else theirs
+        out.append(first.pop(0))
+    return out + ours + theirs
+
+
+def _order_lists(out: Object, patch: Object, guide: Guide) -> None:
+    """Carry out $setElementOrder together with the list it is about."""
+    for directive in [key for key in patch if key.startswith(ORDER_PREFIX)]:
+        order = patch.pop(directive)
+        if not isinstance(order, list):
+            raise _bad_argument(order)
+        complaint = "invalid patch format of setElementOrder list"
+        name = _named(directive, ORDER_PREFIX, complaint)
+        before, change = out.get(name), patch.get(name)
+        for value in (before, change):
+            if value is not None and not isinstance(value, list):
+                raise _bad_argument(value)
+        if before is None and change is None:
+            continue
+        field = guide.field(name)
+        _match_order(change or [], order, field.patch_merge_key)
+        if change is None:
+            merged = before or []
+        elif before is None:
+            merged = _without_directives(change)
+        else:
+            merged = _merge_list(before, change, field) if _merges(field) else change
+        patch.pop(name, None)
+        served = _served_order(before or [], change or [], field.patch_merge_key)
+        out[name] = _arrange(merged, order, served, field.patch_merge_key)
+
+
+def _served_order(before: list[Any], change: list[Any], key: str) -> list[Any]:
+    """The order the list had on the server.
+
+    As observed: the place of an item that the patch deletes is taken by one that it adds, which
+    then counts as having been there.
+    """
+    deleted = [
+        item.get(key)
+        for item in change
+        if isinstance(item, dict) and item.get(DIRECTIVE) == "delete"
+    ]
+    left = [item for item in before if not deleted or _identity(item, key) not in deleted]
+    if len(left) == len(before):
+        return before
+    known = [_identity(item, key) for item in left]
+    plain = (item for item in change if DIRECTIVE not in item)
+    added = [item for item in plain if _identity(item, key) not in known]
+    return (left + added)[: len(before)]
+
+
+def _bad_argument(value: Any) -> StrategicError:
+    return StrategicError(f"expected a []interface {{}}, but received a {type_of(value)}")
+
+
+def _match_order(change: list[Any], order: list[Any], key: str) -> None:
+    """The items of a patch must come in the order that the patch itself asks for."""
+    if not change or not order:
+        return
+    items = [item for item in change if not (isinstance(item, dict) and DIRECTIVE in item)]
+    at = 0
+    for wanted in order:
+        if at < len(items) and _identity(items[at], key) == _identity(wanted, key):
+            at += 1
+    if at < len(items):
+        raise StrategicError(
+            f"The order in patch list:\n{show(change)}\n doesn't match {ORDER_PREFIX} list:\n"
+            f"{show(order)}\n"
+        )

@@ -1,0 +1,117 @@
+"""Patches, compared with what a real API server made of them."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everynode.cluster.patch import PatchError, accepted, apply_patch, patch_object
+from everynode.kube.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+
+ANSWERS = json.loads((Path(__file__).parent / "answers" / "patches.json").read_text())
+POD = "io.k8s.api.core.v1.Pod"
+
+Object = dict[str, Any]
+
+
+def step_down(obj: Object, pointer: str) -> tuple[Object, str]:
+    *steps, last = [s.replace("~1", "/").replace("~0", "~") for s in pointer.split("/")[1:]]
+    for step in steps:
+        obj = obj[step]
+    return obj, last
+
+
+def expected(base: Object, case: Object) -> Object:
+    obj = copy.deepcopy(base)
+    for pointer in case.get("gone", ()):
+        parent, key = step_down(obj, pointer)
+        del parent[key]
+    for pointer, value in case["changes"].items():
+        parent, key = step_down(obj, pointer)
+        parent[key] = value
+    return obj
+
+
+def patched(case: Object) -> tuple[Object, list[str]]:
+    base = ANSWERS["bases"][case["base"]]
+    return patch_object(
+        base["object"],
+        case["body"].encode(),
+        content_type=case["media"],
+        type_name=base["type"],
+        schema=base.get("schema"),
+        validation=case.get("validation", "Warn"),
+    )
+
+
+def cases(*, refused: bool) -> list[Any]:
+    return [
+        pytest.param(case, id=f"{number} {case['body'][:60]}")
+        for number, case in enumerate(ANSWERS["cases"])
+        if ("error" in case) is refused
+    ]
+
+
+@pytest.mark.parametrize("case", cases(refused=False))
+def test_patches_end_as_on_the_real_server(case: Object) -> None:
+    obj, warnings = patched(case)
+    assert obj == expected(ANSWERS["bases"][case["base"]]["object"], case)
+    assert warnings == case.get("warnings", [])
+
+
+@pytest.mark.parametrize("case", cases(refused=True))
+def test_patches_are_refused_in_the_real_server_s_words(case: Object) -> None:
+    with pytest.raises(PatchError) as refused:
+        patched(case)
+    error = case["error"]
+    assert (refused.value.code, refused.value.reason) == (error["code"], error["reason"])
+    if error["message"].startswith("…"):
+        assert refused.value.message.endswith(error["message"][1:])
+    else:
+        assert refused.value.message == error["message"]
+
+
+def test_the_current_object_is_never_changed() -> None:
+    for case in ANSWERS["cases"]:
+        base = ANSWERS["bases"][case["base"]]
+        kept = copy.deepcopy(base["object"])
+        with contextlib.suppress(PatchError):
+            apply_patch(
+                base["object"],
+                case["body"].encode(),
+                content_type=case["media"],
+                type_name=base["type"],
+            )
+        assert base["object"] == kept, case["body"]
+
+
+@pytest.mark.parametrize("media", ["application/json", "text/plain", "", APPLY_PATCH])
+def test_other_media_types_are_refused_with_the_list_of_those_taken(media: str) -> None:
+    with pytest.raises(PatchError) as refused:
+        apply_patch({}, b"{}", content_type=media, type_name=POD)
+    assert refused.value.code == 415
+    assert STRATEGIC_PATCH in refused.value.message
+
+
+def test_custom_kinds_take_no_strategic_patch() -> None:
+    assert accepted(None) == [JSON_PATCH, MERGE_PATCH, APPLY_PATCH]
+    with pytest.raises(PatchError) as refused:
+        apply_patch({}, b"{}", content_type=STRATEGIC_PATCH, type_name=None)
+    assert refused.value.code == 415
+
+
+def test_a_charset_in_the_media_type_is_no_hindrance() -> None:
+    media = f"{MERGE_PATCH}; charset=utf-8"
+    assert apply_patch({"a": 1}, b'{"b":2}', content_type=media, type_name=None) == {"a": 1, "b": 2}
+
+
+def test_a_patch_of_too_many_operations_is_refused() -> None:
+    body = json.dumps([{"op": "test", "path": "/a", "value": 1}] * 10_001).encode()
+    with pytest.raises(PatchError) as refused:
+        apply_patch({"a": 1}, body, content_type=JSON_PATCH, type_name=None)
+    assert refused.value.code == 413
