@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from everynode.api.daemonset import DaemonSetStatus
+from everynode.api.daemonset import DaemonSetStatus, Flavour
 from everynode.api.objects import Condition
 from everynode.decide.assessment import Profile
 from everynode.decide.plan import Plan
@@ -25,7 +25,8 @@ def write_status(
         updated=sums.updated,
         available=sums.available,
         unavailable=sums.wanted - sums.available,
-        update_revision=plan.target_hash,
+        # The native kind has no field for it.
+        update_revision=plan.target_hash if plan.ds.flavour is Flavour.ADVANCED else "",
         conditions=conditions,
     )
     return observed if written == observed else written

@@ -1,0 +1,324 @@
+"""Who may write: at most one process, which stops before another can begin.
+
+The promise, for a lease of 15 seconds renewed every 2: a renewal begun at T holds for everybody
+else until T + 15 at least, because they count from when they see it. We begin no write later than
+T + 10, and give the server at most what is left until T + 14 to carry it out. So the last write of
+one leader is over before the first of the next, unless the network holds a request back for longer
+than it takes the server to refuse it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from everynode.api.keys import FIELD_MANAGER
+from everynode.api.objects import Lease
+from everynode.api.times import format_micro
+from everynode.clock import Clock
+from everynode.controller.log import Log
+from everynode.kube import verbs
+from everynode.kube.client import WRITE_SECONDS, Client
+from everynode.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from everynode.kube.requests import Request
+from everynode.kube.resources import LEASES
+from everynode.kube.transport import Transport
+
+_MARGIN: Final = 1.0  # for clocks that do not run at the same speed, and for the way
+_ASK_LIMIT: Final = 5.0  # seconds the server may take over the lease itself
+_decode: Final = msgspec.json.Decoder(Lease).decode
+log: Final = Log("leader")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long a lease holds, when its holder gives up, how often it is renewed; in seconds."""
+
+    duration: float = 15.0
+    deadline: float = 10.0
+    retry: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.duration - _MARGIN > self.deadline > self.retry > 0:
+            raise ValueError(
+                "a lease must last more than a second longer than its renew deadline, "
+                "and that longer than the retry period"
+            )
+
+
+class Leadership(Protocol):
+    """The right to write."""
+
+    def permit(self) -> float:
+        """Return how many seconds a write begun now may take; zero when none may begin."""
+        ...
+
+    async def elected(self) -> None:
+        """Wait until we lead."""
+        ...
+
+    async def lost(self) -> None:
+        """Wait until we lead no longer."""
+        ...
+
+    async def run(self) -> None:
+        """Seek and keep the lead until it is resigned."""
+        ...
+
+    async def resign(self, settle: Callable[[], Awaitable[None]]) -> None:
+        """Give up the lead, as soon as all our writes have been answered or have expired."""
+        ...
+
+
+class Unopposed:
+    """Leadership for somebody who is told that there is nobody else."""
+
+    def __init__(self) -> None:
+        self._resigned = asyncio.Event()
+
+    def permit(self) -> float:
+        """Permit everything until we resign."""
+        return 0.0 if self._resigned.is_set() else WRITE_SECONDS
+
+    async def elected(self) -> None:
+        """Lead from the start."""
+
+    async def lost(self) -> None:
+        """Lead to the end."""
+        await self._resigned.wait()
+
+    async def run(self) -> None:
+        """Wait for the end."""
+        await self._resigned.wait()
+
+    async def resign(self, settle: Callable[[], Awaitable[None]]) -> None:
+        """Stop writing."""
+        self._resigned.set()
+        await settle()
+
+
+class Election:
+    """Leadership by a Lease, as every Kubernetes controller holds it.
+
+    The identity must be one that no process had before: what an earlier one may still be writing
+    is none of our doing.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        *,
+        identity: str,
+        namespace: str,
+        name: str = "everynode",
+        terms: Terms | None = None,
+    ) -> None:
+        # A client of its own: the lease is renewed while nothing else may be written.
+        self._client = Client(transport, clock, permit=lambda: _ASK_LIMIT)
+        self._clock = clock
+        self._identity = identity
+        self._namespace, self._name = namespace, name
+        self._terms = terms or Terms()
+        self._lease: Lease | None = None  # as we saw or wrote it last
+        self._seen_at = 0.0  # when its holder was last seen alive
+        self._renewed: tuple[float, float] | None = None  # monotonic and wall, of our renewal
+        self._resigning = False
+        self._leading = asyncio.Event()
+        self._following = asyncio.Event()
+        self._following.set()
+        self._stopped = False
+        self._one_at_a_time = asyncio.Lock()
+        self._trouble = ""
+        self._told_holder = ""
+
+    @property
+    def leading(self) -> bool:
+        """Whether we hold the lease and may still write."""
+        return self._leading.is_set() and self.permit() > 0
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lease, as far as we know."""
+        return self._lease.spec.holder_identity if self._lease else ""
+
+    @property
+    def may_write_until(self) -> float:
+        """The monotonic time after which no write may begin."""
+        return self._renewed[0] + self._terms.deadline if self._renewed else float("-inf")
+
+    def permit(self) -> float:
+        """Return how many seconds a write begun now may take; zero when none may begin."""
+        age = self._age()
+        if self._resigning or not self._leading.is_set() or age > self._terms.deadline:
+            return 0.0
+        return min(WRITE_SECONDS, self._terms.duration - _MARGIN - age)
+
+    async def elected(self) -> None:
+        """Wait until we lead."""
+        await self._leading.wait()
+
+    async def lost(self) -> None:
+        """Wait until we lead no longer."""
+        await self._following.wait()
+
+    async def run(self) -> None:
+        """Seek and keep the lead until it is resigned."""
+        while not self._stopped:
+            try:
+                async with self._one_at_a_time:
+                    await self._seek_or_keep()
+                self._tell("")
+            except KubeError as error:
+                # Whether or not a renewal got through: only one that was answered counts.
+                self._tell(str(error))
+            if self._leading.is_set() and self._age() > self._terms.deadline:
+                self._step_down("the lease could not be renewed in time")
+            await self._pause()
+
+    async def resign(self, settle: Callable[[], Awaitable[None]]) -> None:
+        """Give up the lead, as soon as all our writes have been answered or have expired.
+
+        The lease is kept meanwhile: a successor must not begin before our last write is over.
+        """
+        self._resigning = True
+        await settle()
+        self._stopped = True
+        async with self._one_at_a_time:
+            if self._leading.is_set():
+                await self._release()
+                self._step_down("resigned")
+
+    # --- Seeking and keeping -------------------------------------------------------------------
+
+    async def _seek_or_keep(self) -> None:
+        if self._stopped or (self._resigning and not self._leading.is_set()):
+            return
+        if self._lease is None or self._lease.spec.holder_identity != self._identity:
+            await self._look()
+        if self._lease is None:
+            await self._create()
+        elif self._free():
+            await self._take(self._lease)
+
+    async def _look(self) -> None:
+        request = verbs.get(LEASES, self._name, namespace=self._namespace)
+        before = self._lease
+        try:
+            request = dataclasses.replace(request, timeout=_ASK_LIMIT)
+            self._lease = await self._client.read(request, _decode, attempts=1)
+        except NotFound:
+            self._lease = None
+        holder = self.holder
+        if self._lease is not None and (
+            before is None or _version(self._lease) != _version(before)
+        ):
+            self._seen_at = self._clock.monotonic()
+        if self._leading.is_set() and holder != self._identity:
+            self._step_down(f"the lease was taken by {holder or 'nobody'}")
+        if holder not in (self._told_holder, self._identity):
+            log.info("Waiting for the lease", holder=holder or "nobody")
+        self._told_holder = holder
+
+    def _free(self) -> bool:
+        assert self._lease is not None
+        spec = self._lease.spec
+        if spec.holder_identity in ("", self._identity):
+            return True
+        # Counted from when we saw it change: the holder's clock may show anything.
+        patience = max(float(spec.lease_duration_seconds), self._terms.duration)
+        return self._clock.monotonic() - self._seen_at > patience
+
+    async def _create(self) -> None:
+        body = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": self._name, "namespace": self._namespace},
+            "spec": self._spec(transitions=0, new=True),
+        }
+        request = verbs.create(LEASES, body, namespace=self._namespace, manager=FIELD_MANAGER)
+        try:
+            await self._write(request)
+        except AlreadyExists:
+            return  # somebody was faster; look again
+
+    async def _take(self, lease: Lease) -> None:
+        new = lease.spec.holder_identity != self._identity
+        spec = self._spec(transitions=lease.spec.lease_transitions + new, new=new)
+        try:
+            await self._write(self._patch(lease, spec))
+        except (Conflict, NotFound):
+            await self._look()  # somebody was faster, touched it or removed it
+
+    async def _write(self, request: Request) -> None:
+        began = self._clock.monotonic(), self._clock.now()
+        self._lease = await self._client.write(request, _decode)
+        self._renewed = began
+        if not self._leading.is_set() and not self._resigning:
+            log.info("Leading", identity=self._identity)
+            self._following.clear()
+            self._leading.set()
+
+    async def _release(self) -> None:
+        if self._lease is None:
+            return
+        # Null rather than empty: newer servers do not accept a holder without a name.
+        spec = {"holderIdentity": None, "leaseDurationSeconds": 1}
+        try:
+            await self._client.write(self._patch(self._lease, spec), _decode)
+        except KubeError as error:
+            log.warning("Lease not released, it will expire", error=error)
+
+    # --- Inside --------------------------------------------------------------------------------
+
+    def _patch(self, lease: Lease, spec: dict[str, Any]) -> Request:
+        precondition = {"resourceVersion": _version(lease), "uid": lease.metadata.uid}
+        body = {"metadata": precondition, "spec": spec}
+        return verbs.patch(
+            LEASES, self._name, body, namespace=self._namespace, manager=FIELD_MANAGER
+        )
+
+    def _spec(self, *, transitions: int, new: bool) -> dict[str, Any]:
+        now = format_micro(self._clock.now())
+        spec: dict[str, Any] = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": int(self._terms.duration),
+            "renewTime": now,
+        }
+        return spec | {"acquireTime": now, "leaseTransitions": transitions} if new else spec
+
+    def _age(self) -> float:
+        """Return how old our last renewal may be.
+
+        The wall clock counts too: the other one stands still while a machine sleeps.
+        """
+        if self._renewed is None:
+            return float("inf")
+        monotonic, wall = self._renewed
+        return max(self._clock.monotonic() - monotonic, self._clock.now() - wall)
+
+    def _step_down(self, why: str) -> None:
+        log.warning("No longer leading", because=why)
+        self._renewed = None
+        self._leading.clear()
+        self._following.set()
+
+    def _tell(self, trouble: str) -> None:
+        if trouble and trouble != self._trouble:
+            log.warning("Lease trouble, trying again", error=trouble)
+        self._trouble = trouble
+
+    async def _pause(self) -> None:
+        # Followers spread out, so that not all of them ask at once when a lease ends.
+        retry = self._terms.retry
+        spread = retry if self._leading.is_set() else self._clock.jitter(retry / 2, retry)
+        await self._clock.sleep(spread)
+
+
+def _version(lease: Lease) -> str:
+    return lease.metadata.resource_version
