@@ -40,7 +40,6 @@ class World:
         self.daemonsets: dict[Flavour, Cache[DaemonSet]] = {f: Cache() for f in flavours}
         self.workloads: dict[str, Workload] = {}
         self.changed: Callable[[Workload], None] = lambda _: None
-        self.appeared: Callable[[Workload], None] = lambda _: None
         self.vanished: Callable[[Workload], None] = lambda _: None
         self.updated: Callable[[DaemonSet, DaemonSet, Workload], None] = lambda *_: None
         self.orphaned: Callable[[Pod | ControllerRevision], None] = lambda _: None
@@ -112,6 +111,13 @@ class World:
             ),
         ]
 
+    def start_over(self) -> None:
+        """Forget every own write and every decision: a new term begins."""
+        self.workloads.clear()
+        for cache in self.daemonsets.values():
+            for ds in cache.all().values():
+                self._take_on(ds)
+
     # --- Changes ---------------------------------------------------------------------------
 
     def _node_changed(self, before: Node | None, after: Node | None) -> None:
@@ -173,7 +179,6 @@ class World:
         for pod in self.pods.by("owner", ds.uid).values():
             workload.pod_changed(None, pod)
         workload.observe_everything()
-        self.appeared(workload)
         self.changed(workload)
 
     # --- What is kept ----------------------------------------------------------------------

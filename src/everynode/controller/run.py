@@ -1,4 +1,4 @@
-"""Putting the controller together: watches, the loop, and who may write."""
+"""Putting the controller together: watches, terms of leadership, and the loop of each term."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from everynode.clock import Clock
 from everynode.controller.adoption import Adoption
 from everynode.controller.apply import Applier
 from everynode.controller.history import History
+from everynode.controller.leader import Leadership, Unopposed
 from everynode.controller.loop import Loop
 from everynode.controller.observe import World
 from everynode.controller.prepull import PrePull
@@ -39,18 +40,58 @@ class Options:
 class Controller:
     """One controller process on one API server."""
 
-    def __init__(self, transport: Transport, clock: Clock, options: Options) -> None:
-        self._transport = transport
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        options: Options,
+        *,
+        leadership: Leadership | None = None,
+        report: Report | None = None,
+    ) -> None:
         self._clock = clock
-        self.report = Report()
-        self.client = Client(transport, clock)
+        self._options = options
+        self.report = report or Report()
+        self.leadership: Leadership = leadership or Unopposed()
+        self.client = Client(transport, clock, permit=self.leadership.permit)
         self.world = World(options.flavours, namespace=options.namespace)
-        self.queue = Queue(clock)
-        self._loop = self._assemble(options)
         self.watchers = self.world.watchers(transport, clock, self.report)
 
-    def _assemble(self, options: Options) -> Loop:
-        client, clock, queue, report = self.client, self._clock, self.queue, self.report
+    async def run(self) -> None:
+        """Run until cancelled; then let go of the lead once our writes are over."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for watcher in self.watchers:
+                    group.create_task(watcher.run())
+                group.create_task(self.leadership.run())
+                await self._serve()
+        finally:
+            await self.leadership.resign(self.client.settle)
+
+    async def _serve(self) -> None:
+        """Work in every term we are elected for; watch, and keep warm, in between."""
+        for watcher in self.watchers:
+            await watcher.settled()
+        while True:
+            await self.leadership.elected()
+            # What was listed before the term began may lack the last leader's last writes.
+            async with asyncio.TaskGroup() as group:
+                for watcher in self.watchers:
+                    if not watcher.missing:
+                        group.create_task(watcher.refresh())
+            await self._serve_term()
+
+    async def _serve_term(self) -> None:
+        self.world.start_over()
+        loop = self._assemble()
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(loop.run())
+            await self.leadership.lost()
+            working.cancel()
+
+    def _assemble(self) -> Loop:
+        client, clock, report = self.client, self._clock, self.report
+        queue = Queue(clock)
         return Loop(
             clock,
             world=self.world,
@@ -65,18 +106,9 @@ class Controller:
                 client,
                 clock,
                 world=self.world,
-                always=options.pull_always,
+                always=self._options.pull_always,
                 again=queue.add_at,
                 teller=report,
             ),
             teller=report,
         )
-
-    async def run(self) -> None:
-        """Run until cancelled; the first write comes after everything was listed once."""
-        async with asyncio.TaskGroup() as group:
-            for watcher in self.watchers:
-                group.create_task(watcher.run())
-            for watcher in self.watchers:
-                await watcher.settled()
-            await self._loop.run()
