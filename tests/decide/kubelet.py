@@ -58,11 +58,16 @@ class Machine:
         self._bump()
 
     def _check_order(self, patch: PatchPod) -> None:
-        """No container is restarted while the pod may be served."""
+        """No container is restarted while the pod may be served, nor is it served too early."""
         images = {each["name"]: each["image"] for each in self.pod["spec"]["containers"]}
         for changed in patch.body.get("spec", {}).get("containers", []):
             if changed.get("image", images[changed["name"]]) != images[changed["name"]]:
                 assert not self.is_true(keys.INPLACE_UPDATE_READY)
+        for written in patch.body.get("status", {}).get("conditions", []):
+            if written["type"] == keys.INPLACE_UPDATE_READY and written["status"] == "True":
+                statuses = self.pod["status"]["containerStatuses"]
+                running = {each["name"]: each["image"] for each in statuses}
+                assert running == images
 
     def run(self) -> None:
         """The kubelet catches up with the spec and reports."""

@@ -21,11 +21,13 @@ from everynode.decide.revisions import Revision
 GATE = keys.INPLACE_UPDATE_READY
 
 
-def sample(image: int, cpu: int, label: str = "x", **more: Any) -> bytes:
+def sample(image: int, cpu: int, label: str = "x", side: int = 1, **more: Any) -> bytes:
     metadata = {"labels": {"app": "agent", "kind": label}, "annotations": {"note": label}}
     resources = {"limits": {"cpu": str(cpu), "memory": "1Gi"}}
-    reference = f"registry.example/agent:{image}"
-    return template_with(metadata, image=reference, resources=resources, **more)
+    agent = container(image=f"registry.example/agent:{image}", resources=resources, **more)
+    fixed = {"limits": {"cpu": str(side), "memory": "1Gi"}}
+    other = container("side", image=f"registry.example/side:{side}", resources=fixed)
+    return msgspec.json.encode({"metadata": metadata, "spec": {"containers": [agent, other]}})
 
 
 REVISIONS = {
@@ -36,9 +38,14 @@ REVISIONS = {
         "label": sample(1, 1, "y"),
         "size": sample(1, 2),
         "both": sample(3, 3, "z"),
+        # Each shares something with another, so that what that one left undone must be done.
+        "image, label": sample(2, 1, "y"),
+        "image, size": sample(2, 2),
+        "both, label": sample(3, 3, "y"),
+        "both, side": sample(3, 3, "z", side=2),
     }.items()
 }
-TARGETS = ["image", "label", "size", "both"]
+TARGETS = [hash for hash in REVISIONS if hash != "base"]
 
 
 def step(machine: Machine, target: str) -> Step:
@@ -62,12 +69,13 @@ def drive(machine: Machine, target: str, *, limit: int = 30) -> None:
 def check(machine: Machine, hash: str) -> None:
     """The pod is what its hash says, in service, and nothing is left to do."""
     found, wanted = machine.read(), msgspec.json.decode(REVISIONS[hash].template)
-    (live,) = found.spec.containers
-    (meant,) = wanted["spec"]["containers"]
     assert found.hash == hash
-    assert live.image == meant["image"]
-    assert live.resources.limits == meant["resources"]["limits"]
-    assert live.resources.requests == meant["resources"]["limits"]
+    for live, meant in zip(found.spec.containers, wanted["spec"]["containers"], strict=True):
+        assert live.image == meant["image"]
+        assert live.resources.limits == meant["resources"]["limits"]
+        assert live.resources.requests == meant["resources"]["limits"]
+    for live, status in zip(found.spec.containers, found.status.container_statuses, strict=True):
+        assert status.image == live.image
     assert found.metadata.labels["kind"] == wanted["metadata"]["labels"]["kind"]
     assert (
         machine.pod["metadata"]["annotations"]["note"] == wanted["metadata"]["annotations"]["note"]
@@ -180,7 +188,7 @@ def test_two_tags_of_one_image_are_told_apart_by_the_container() -> None:
         machine.apply(taken)
     status = machine.pod["status"]["containerStatuses"][0]
     assert isinstance(step(machine, "image"), Wait)
-    status["containerID"] = "containerd://agent-2"  # restarted; image and id as they were
+    status["containerID"] = "containerd://agent-2"  # image and id as they were
     last = step(machine, "image")
     assert isinstance(last, PatchPod)
     assert last.body["status"]["conditions"][0]["status"] == "True"
@@ -191,7 +199,7 @@ def test_two_tags_of_one_image_are_told_apart_by_the_container() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kubelet_runs", [True, False])
-@pytest.mark.parametrize("after", ["the same", "back", "nothing", "another"])
+@pytest.mark.parametrize("after", ["the same", "nothing", *REVISIONS])
 def test_whatever_was_written_before_a_crash_is_taken_up(
     target: str, kubelet_runs: bool, after: str
 ) -> None:
@@ -210,7 +218,7 @@ def test_whatever_was_written_before_a_crash_is_taken_up(
         if after == "nothing":
             settle(machine)
             continue
-        final = {"the same": target, "back": "base", "another": "both"}[after]
+        final = target if after == "the same" else after
         drive(machine, final)
         check(machine, final)
 
@@ -227,27 +235,65 @@ def settle(machine: Machine) -> None:
     check(machine, machine.read().hash)
 
 
-moves = st.lists(
-    st.tuples(st.sampled_from(["step", "run", "refresh"]), st.sampled_from([*TARGETS, "base"])),
-    max_size=25,
+def test_images_are_not_written_while_the_gate_is_open() -> None:
+    # Somebody opened it between the resize and the images.
+    for wanted in ("both", "both, label"):
+        machine = Machine(REVISIONS["base"].template, "base")
+        for _ in range(2):
+            taken = step(machine, "both")
+            assert isinstance(taken, PatchPod)
+            machine.apply(taken)
+        machine.run()
+        machine.pod["status"]["conditions"] = [condition(GATE), condition(keys.KRUISE_POD_READY)]
+        drive(machine, wanted)  # the machine itself checks the order
+        check(machine, wanted)
+
+
+def test_a_finished_resize_is_not_asked_about_again() -> None:
+    machine = Machine(REVISIONS["base"].template, "base")
+    while len(machine.writes) < 3:
+        taken = step(machine, "both")
+        if isinstance(taken, PatchPod):
+            machine.apply(taken)
+        machine.run()
+    # A container that starts over says nothing of its resources for a while.
+    machine.pod["status"]["containerStatuses"][0]["resources"] = None
+    last = step(machine, "both")
+    assert isinstance(last, PatchPod)
+    assert opened(last) == {GATE: "True"}
+
+
+def test_images_that_were_left_over_are_not_written_while_the_gate_is_open() -> None:
+    left = '{"revision":"both","nextContainerImages":{"agent":"registry.example/agent:3"}}'
+    machine = Machine(sample(1, 3, "z"), "both")
+    machine.pod["metadata"]["annotations"][keys.INPLACE_STATE] = left
+    drive(machine, "both, label")
+    check(machine, "both, label")
+
+
+spells = st.lists(
+    st.tuples(st.sampled_from(list(REVISIONS)), st.integers(0, 4), st.booleans(), st.booleans()),
+    max_size=6,
 )
 
 
-@given(moves, st.sampled_from([*TARGETS, "base"]))
+@given(spells, st.sampled_from(list(REVISIONS)))
 def test_any_history_of_targets_ends_at_the_last_one(
-    history: list[tuple[str, str]], final: str
+    history: list[tuple[str, int, bool, bool]], final: str
 ) -> None:
+    """For a while each target is pursued, with or without a kubelet, then perhaps dropped."""
     machine = Machine(REVISIONS["base"].template, "base")
-    for move, target in history:
-        if move == "run":
-            machine.run()
-            continue
-        taken = (
-            step(machine, target) if move == "step" else refresh(machine.read(), now=machine.now)
-        )
-        assert not isinstance(taken, Recreate)
-        if isinstance(taken, PatchPod):
-            machine.apply(taken)
+    for target, steps, kubelet_runs, dropped in history:
+        for _ in range(steps):
+            taken = step(machine, target)
+            assert not isinstance(taken, Recreate)
+            if isinstance(taken, PatchPod):
+                machine.apply(taken)
+            if kubelet_runs:
+                machine.run()
+        patch = refresh(machine.read(), now=machine.now) if dropped else None
+        if patch is not None:
+            machine.apply(patch)
     drive(machine, final)
     check(machine, final)
 
