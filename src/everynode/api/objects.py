@@ -345,7 +345,10 @@ class Pod(Partial, frozen=True):
 
     def condition(self, kind: str) -> Condition | None:
         """The condition of that type, if the pod has it."""
-        return next((c for c in self.status.conditions if c.type == kind), None)
+        for condition in self.status.conditions:  # a generator would cost twice as much
+            if condition.type == kind:
+                return condition
+        return None
 
 
 # --- Other kinds -------------------------------------------------------------------------------

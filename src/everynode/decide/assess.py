@@ -15,13 +15,19 @@ from everynode.decide.placement import Wish, empty, fill, tidy
 from everynode.decide.plan import Plan
 from everynode.decide.reasons import Reason, explain_pod
 from everynode.decide.rollout import carry_on, update
-from everynode.decide.situation import Situation
+from everynode.decide.situation import Situation, came_at, is_coming
 from everynode.decide.steps import remove_all
 from everynode.decide.view import NodeView, Pending
 
 _NO_NODE: Final = Eligibility(
     should_run=False, should_continue=False, reason="the node does not exist"
 )
+# What is normal for a while and a reason to look after that.
+_LATE: Final = {
+    reasons.STARTING: (reasons.NOT_STARTING, 300.0),
+    reasons.IN_PLACE: (reasons.IN_PLACE_LATE, 600.0),
+}
+_TURN: Final = Reason(reasons.TURN, "waits for its turn")
 
 
 def survey(plan: Plan, view: NodeView) -> Survey:
@@ -29,9 +35,11 @@ def survey(plan: Plan, view: NodeView) -> Survey:
     if view.node is None:
         return Survey(holds_target=False, selected=False, eligibility=_NO_NODE)
     target = plan.target_hash
+    holds_target = bool(view.writes) and is_coming(view, target)
+    for pod in view.pods:
+        holds_target = holds_target or plan.carries(pod)
     return Survey(
-        holds_target=any(plan.carries(pod) for pod in view.pods)
-        or any(w.kind is Pending.CREATE and w.revision == target for w in view.writes),
+        holds_target=holds_target,
         selected=plan.selects(view.node.metadata.labels),
         eligibility=judge(plan.facts[target], view.node),
     )
@@ -63,15 +71,15 @@ def assess(
     queue, steps = (Queue.NONE, ()) if node.busy else (wish.queue, wish.steps)
     node.wake(view.retry_at)
     return Assessment(
-        name=view.name,
-        in_scope=in_scope,
-        revision=node.life,
-        eligibility=node.surveyed.eligibility,
-        profile=node.profile(clashing=reason.code == reasons.SURGE_CANNOT_FIT),
-        reason=reason,
-        queue=queue,
-        steps=steps,
-        wake_at=node.wake_at,
+        view.name,
+        in_scope,
+        node.life,
+        node.surveyed.eligibility,
+        node.profile(clashing=reason.code == reasons.SURGE_CANNOT_FIT),
+        reason,
+        queue,
+        steps,
+        node.wake_at,
     )
 
 
@@ -79,7 +87,7 @@ def _wish(node: Situation) -> Wish:
     """What the node wants now: first things put in order, then what is missing, then the update."""
     if not node.eligible.should_continue:
         return empty(node)
-    steps = tidy(node) + carry_on(node)
+    steps = tidy(node) + carry_on(node) if node.pods.all else ()
     following = update(node) if node.pods.staying else fill(node)
     return Wish(Queue.WORK, steps, following.reason) if steps else following
 
@@ -95,18 +103,21 @@ def _explain(node: Situation, wish: Wish) -> Reason:
     pod = node.kept_target or node.kept_old
     if pod is None:
         return Reason(reasons.NOT_ELIGIBLE, node.eligible.reason)
-    reason = _explain_stay(node, pod, wish)
+    reason = _explain_stay(node, pod)
     fault = _fault(pod)
     return Reason(reason.code, f"{reason.text}; {fault}".strip("; ")) if fault else reason
 
 
-def _explain_stay(node: Situation, pod: Pod, wish: Wish) -> Reason:
+def _explain_stay(node: Situation, pod: Pod) -> Reason:
     """What to say of a node that has a pod which stays for now."""
     plan = node.plan
     if pod.uid not in node.available:
         reason = explain_pod(pod, node.node)
-        if reason.code == reasons.STARTING and node.under_way and not node.holding:
-            return Reason(reasons.NOT_STARTING, reason.text)
+        if reason.code in _LATE:
+            code, patience = _LATE[reason.code]
+            late = came_at(pod) + plan.min_ready_seconds + patience
+            node.wake(late)
+            return reason if node.now < late else Reason(code, reason.text)
         return reason
     if plan.carries(pod):
         return reasons.NOTHING
@@ -114,11 +125,14 @@ def _explain_stay(node: Situation, pod: Pod, wish: Wish) -> Reason:
         return Reason(reasons.HELD, f"held at revision {node.life}")
     if not plan.rolling:
         return Reason(reasons.ON_DELETE, "updated when its pod is deleted")
-    return Reason(reasons.TURN, "waits for its turn")
+    return _TURN
 
 
 def _fault(pod: Pod) -> str:
     """What is wrong with our notes on the pod; it is ignored and stops nothing."""
+    noted = pod.metadata.annotations
+    if not (noted.failures or noted.inplace_state or noted.inplace_state_old):
+        return ""
     if not is_readable(pod):
         return (
             f"annotation everynode.io/failures makes no sense: {pod.metadata.annotations.failures}"

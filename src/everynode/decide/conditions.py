@@ -10,7 +10,6 @@ import msgspec
 
 from everynode.api.daemonset import Fault
 from everynode.api.objects import Condition
-from everynode.decide.reasons import MOVING
 
 PROGRESSING: Final = "Progressing"
 AVAILABLE: Final = "Available"
@@ -26,7 +25,11 @@ _NAMED_CODES = 20
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """What the conditions are told of: the fleet in numbers, and the nodes that wait by code."""
+    """What the conditions are told of: the fleet in numbers, and the nodes that wait, by code.
+
+    Nodes where something moves by itself are only counted, so that a rollout which goes well does
+    not write another status with every step of every pod.
+    """
 
     desired: int
     updated: int
@@ -34,8 +37,8 @@ class Picture(msgspec.Struct, frozen=True):
     max_unavailable: int
     held: int = 0
     turn: int = 0
+    moving: int = 0
     waiting: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
-    acting: bool = False
     paused: bool = False
     on_delete: bool = False
     clashing: int = 0  # nodes where the surge pod would need a host port that is taken
@@ -45,11 +48,6 @@ class Picture(msgspec.Struct, frozen=True):
     def complete(self) -> bool:
         """Whether every node that should have a pod has an available one of the target."""
         return self.updated >= self.desired and self.available >= self.desired
-
-    @property
-    def moving(self) -> bool:
-        """Whether something happens by itself or because of us."""
-        return self.acting or any(code in MOVING for code in self.waiting)
 
 
 def write_conditions(
@@ -149,9 +147,8 @@ def _hindrance(picture: Picture) -> str:
     """Why nothing moves although not all is done: who holds it, or what most nodes wait for."""
     if picture.paused:
         return "Paused"
-    stuck = [code for code in picture.waiting if code not in MOVING]
-    if stuck:
-        return min(stuck, key=lambda code: (-len(picture.waiting[code]), code))
+    if picture.waiting:
+        return _by_frequency(picture)[0]
     if picture.on_delete:
         return "OnDelete"
     return "Held" if picture.held else "Waiting"
@@ -167,20 +164,26 @@ def _summary(picture: Picture) -> str:
     if waiting:
         verb = "waits" if waiting == 1 else "wait"
         parts.append(f"{waiting} of {picture.desired} nodes {verb}: {list_waiting(picture)}")
-    parts.append(_updated(picture))
-    if picture.turn:
-        parts.append(f"{picture.turn} have their turn ahead")
-    if picture.held:
-        parts.append(f"{picture.held} are held")
-    return "; ".join(parts)
+    numbers = {
+        "updated": picture.updated,
+        "on their way": picture.moving,
+        "to come": picture.turn,
+        "held": picture.held,
+    }
+    said = [f"{number} {what}" for what, number in numbers.items() if number or what == "updated"]
+    return "; ".join([*parts, f"of {picture.desired} nodes {', '.join(said)}"])
 
 
 def list_waiting(picture: Picture) -> str:
     """What nodes wait for, the commonest first, with the first few of the nodes."""
-    codes = sorted(picture.waiting, key=lambda code: (-len(picture.waiting[code]), code))
+    codes = _by_frequency(picture)
     named = [_name_nodes(code, picture.waiting[code]) for code in codes[:_NAMED_CODES]]
     more = ["…"] if len(codes) > _NAMED_CODES else []
     return ", ".join(named + more)
+
+
+def _by_frequency(picture: Picture) -> list[str]:
+    return sorted(picture.waiting, key=lambda code: (-len(picture.waiting[code]), code))
 
 
 def _name_nodes(code: str, names: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ decides the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import msgspec
 from sortedcontainers import SortedList
@@ -18,7 +19,7 @@ from everynode.api.objects import Condition
 from everynode.decide import reasons
 from everynode.decide.actions import Notice, PodAction
 from everynode.decide.assess import assess, survey
-from everynode.decide.assessment import EMPTY, Assessment, Profile, Queue
+from everynode.decide.assessment import EMPTY, Assessment, Profile, Queue, Survey
 from everynode.decide.budget import (
     Limits,
     Tally,
@@ -110,7 +111,7 @@ class Ledger:
         if self.plan.idle is not None:
             return Decision((), status, self._wake_at(), self.plan.idle)
         actions = _Round(self, now, create_limit).run()
-        conditions = write_conditions(self._picture(bool(actions)), status.conditions, now)
+        conditions = write_conditions(self._picture(), status.conditions, now)
         written = write_status(self.plan, self.sums, status, conditions)
         notices = _notices(status.conditions, conditions)
         return Decision(tuple(actions), written, self._wake_at(), notices)
@@ -118,8 +119,9 @@ class Ledger:
     def _wake_at(self) -> float | None:
         return self._timers[0][0] if self._timers else None
 
-    def _picture(self, acting: bool) -> Picture:
+    def _picture(self) -> Picture:
         sums, plan = self.sums, self.plan
+        moving = [len(names) for code, names in self._waiting.items() if code in reasons.MOVING]
         return Picture(
             desired=sums.wanted,
             updated=sums.updated,
@@ -127,8 +129,8 @@ class Ledger:
             max_unavailable=resolve(plan.ds.strategy, sums.wanted).max_unavailable,
             held=sums.held,
             turn=len(self._queues[Queue.TAKE]) + len(self._queues[Queue.SURGE]),
-            waiting=self._waiting,
-            acting=acting,
+            moving=sum(moving),
+            waiting={c: self._waiting[c] for c in self._waiting if c not in reasons.MOVING},
             paused=plan.rolling and plan.ds.strategy.paused,
             on_delete=not plan.rolling,
             clashing=sums.clashing,
@@ -145,33 +147,36 @@ class Ledger:
         if not self._changed:
             return
         changed, self._changed = self._changed, {}
-        for name in changed:
-            self._survey(name)
+        surveys: dict[str, Survey | None] = {name: self._survey(name) for name in changed}
         for name in self._scope.settle():
-            changed[name] = None
-        for name in changed:
-            self._assess(name, now)
+            if name not in surveys:
+                surveys[name] = None
+        for name, found in surveys.items():
+            self._assess(name, found, now)
 
-    def _survey(self, name: str) -> None:
+    def _survey(self, name: str) -> Survey:
         view = self._views[name]
+        found = survey(self.plan, view)
         if view.node is None:
             self._scope.drop(name)
-            return
-        found = survey(self.plan, view)
-        self._scope.put(
-            name,
-            holds_target=found.holds_target,
-            wanted=found.eligibility.should_run,
-            selected=found.selected,
-        )
+        else:
+            self._scope.put(
+                name,
+                holds_target=found.holds_target,
+                wanted=found.eligibility.should_run,
+                selected=found.selected,
+            )
+        return found
 
-    def _assess(self, name: str, now: float) -> None:
+    def _assess(self, name: str, found: Survey | None, now: float) -> None:
+        in_scope = name in self._scope
         made = assess(
             self.plan,
             self._views[name],
-            in_scope=name in self._scope,
-            released=self._scope.released(name),
+            in_scope=in_scope,
+            released=in_scope or self._scope.released(name),
             now=now,
+            surveyed=found,
         )
         before = self._assessments.get(name)
         if before is not None:
@@ -181,9 +186,8 @@ class Ledger:
 
     def _put_in(self, made: Assessment) -> None:
         totals = self._totals
-        for index, value in enumerate(made.profile):
-            if value:
-                totals[index] += value
+        for index, value in _parts(made.profile):
+            totals[index] += value
         if made.queue:
             self._queues[made.queue].add(made.name)
         if made.reason.code not in reasons.QUIET:
@@ -193,9 +197,8 @@ class Ledger:
 
     def _take_out(self, made: Assessment) -> None:
         totals = self._totals
-        for index, value in enumerate(made.profile):
-            if value:
-                totals[index] -= value
+        for index, value in _parts(made.profile):
+            totals[index] -= value
         if made.queue:
             self._queues[made.queue].remove(made.name)
         waiting = self._waiting.get(made.reason.code)
@@ -299,6 +302,12 @@ class _Round:
         self.actions += made
         self.ledger._settle(self.now)
         return len(made)
+
+
+@lru_cache(maxsize=1024)
+def _parts(profile: Profile) -> tuple[tuple[int, int], ...]:
+    """The few fields of a profile that are not zero; there are not many different profiles."""
+    return tuple((index, int(value)) for index, value in enumerate(profile) if value)
 
 
 def _notices(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> tuple[Notice, ...]:

@@ -42,7 +42,7 @@ def empty(node: Situation) -> Wish:
 
 def tidy(node: Situation) -> tuple[Step, ...]:
     """Pods that are one too many, replaced or released by their hook."""
-    return tuple(_tidy(node))
+    return tuple(_tidy(node)) if len(node.pods.all) > 1 or not node.pods.staying else ()
 
 
 def _tidy(node: Situation) -> Iterator[Step]:

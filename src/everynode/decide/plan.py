@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Fault, RollingType, UpdateType
+from everynode.api.keys import POD_TEMPLATE_GENERATION, REVISION_HASH
 from everynode.api.objects import Pod
 from everynode.api.selector import Matcher, SelectorError, compile_selector
 from everynode.decide.actions import Notice
@@ -103,7 +104,11 @@ class Plan:
 
     def carries(self, pod: Pod) -> bool:
         """Whether the pod is at the target."""
-        return pod.hash == self.target_hash or carries(pod, self.target)
+        labels = pod.metadata.labels
+        if labels.get(REVISION_HASH) == self.target_hash:
+            return True
+        # Only native pods carry the second label; the rest of the question costs more.
+        return POD_TEMPLATE_GENERATION in labels and carries(pod, self.target)
 
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether the update's node selector lets the target onto a node with these labels."""

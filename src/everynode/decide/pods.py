@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from everynode.api.objects import Pod
@@ -12,41 +11,53 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Pods:
-    """Each pod of the node in exactly one of these lists, the senior first."""
+    """Each pod of the node in exactly one of these groups, the senior first."""
 
     __slots__ = ("all", "finished", "gone", "preparing", "staying", "terminating")
 
-    def __init__(self, pods: Iterable[Pod]) -> None:
-        self.all = sorted(pods, key=seniority)
-        self.staying: list[Pod] = []  # neither ended nor on its way out
-        self.preparing: list[Pod] = []  # PreparingDelete, held by a hook or released by it
-        self.terminating: list[Pod] = []  # its deletion has been asked for
-        self.finished: list[Pod] = []  # Failed or Succeeded
-        self.gone: list[Pod] = []  # finished and being deleted: it holds nothing but its name
-        for pod in self.all:
-            self._list(pod).append(pod)
+    def __init__(self, pods: tuple[Pod, ...]) -> None:
+        self.all = pods
+        self.staying: tuple[Pod, ...] = ()  # neither ended nor on its way out
+        self.preparing: tuple[Pod, ...] = ()  # PreparingDelete, held by a hook or released by it
+        self.terminating: tuple[Pod, ...] = ()  # its deletion has been asked for
+        self.finished: tuple[Pod, ...] = ()  # Failed or Succeeded
+        self.gone: tuple[Pod, ...] = ()  # finished and being deleted: it holds but its name
+        if len(pods) == 1:
+            setattr(self, _group(pods[0]), pods)  # nearly always
+        elif pods:
+            self._sort()
 
-    def _list(self, pod: Pod) -> list[Pod]:
-        if pod.finished:
-            return self.gone if pod.terminating else self.finished
-        if pod.terminating:
-            return self.terminating
-        return self.preparing if is_preparing(pod) else self.staying
+    def _sort(self) -> None:
+        self.all = tuple(sorted(self.all, key=seniority))
+        for pod in self.all:
+            group = _group(pod)
+            setattr(self, group, (*getattr(self, group), pod))
 
     @property
     def senior(self) -> Pod | None:
         """The pod that stands for the node in the status: the first that is not as good as gone."""
-        return next((pod for pod in self.all if not (pod.finished and pod.terminating)), None)
+        for pod in self.all:
+            if pod not in self.gone:
+                return pod
+        return None
 
     @property
-    def leaving(self) -> list[Pod]:
+    def leaving(self) -> tuple[Pod, ...]:
         """The pods on their way out that still run."""
         return self.preparing + self.terminating
 
     @property
-    def ended(self) -> list[Pod]:
+    def ended(self) -> tuple[Pod, ...]:
         """The pods that ended and whose name and failures the next one has to know."""
         return self.finished + self.gone
+
+
+def _group(pod: Pod) -> str:
+    if pod.finished:
+        return "gone" if pod.terminating else "finished"
+    if pod.terminating:
+        return "terminating"
+    return "preparing" if is_preparing(pod) else "staying"
 
 
 def seniority(pod: Pod) -> tuple[bool, datetime, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from everynode.api import keys
 from everynode.api.objects import Pod
@@ -10,7 +10,6 @@ from everynode.api.times import seconds
 from everynode.decide import reasons
 from everynode.decide.actions import Because, PatchPod
 from everynode.decide.assessment import Queue
-from everynode.decide.availability import is_ready
 from everynode.decide.inplace import PATIENCE, Recreate, Wait, next_step, refresh
 from everynode.decide.placement import Wish, backoff, creation
 from everynode.decide.reasons import Reason
@@ -22,13 +21,20 @@ _SILENT = Reason(reasons.NODE_NOT_READY, "the node's kubelet is silent: its Read
 
 def carry_on(node: Situation) -> tuple[Step, ...]:
     """Gates to be opened, and in-place updates begun earlier that have a next step."""
-    return tuple(_carry_on(node))
+    changing = [pod for pod in node.kept if _may_be_changing(node, pod)]
+    return tuple(_carry_on(node, changing)) if changing else ()
 
 
-def _carry_on(node: Situation) -> Iterator[Step]:
-    for pod in node.kept:
-        if not pod.spec.readiness_gates and not _has_record(pod):
-            continue
+def _may_be_changing(node: Situation, pod: Pod) -> bool:
+    """Whether there can be anything to carry on: not with every gate open and nothing on record."""
+    noted = pod.metadata.annotations
+    if noted.inplace_state or noted.inplace_state_old:
+        return True
+    return bool(pod.spec.readiness_gates) and pod.uid not in node.available
+
+
+def _carry_on(node: Situation, pods: Iterable[Pod]) -> Iterator[Step]:
+    for pod in pods:
         if _is_taken(node, pod):
             if node.reachable and isinstance(_next(node, pod), PatchPod):
                 yield Step(Do.ADVANCE, Because.IN_PLACE, pod)
@@ -65,7 +71,7 @@ def _replace(node: Situation, old: Pod) -> Wish:
 
 def _take(node: Situation, pod: Pod, reason: Reason | None = None) -> Wish:
     step = Step(Do.UPDATE, Because.UPDATE, pod)
-    if is_ready(pod):
+    if node.is_ready(pod):
         queue = Queue.TAKE_FREE if node.down else Queue.TAKE
     else:
         queue = Queue.CURE_FREE if node.holding else Queue.CURE
@@ -76,7 +82,7 @@ def _surge(node: Situation, old: Pod) -> Wish:
     """The target comes up beside the old pod, which goes when it is available (R5)."""
     if node.kept_target is not None:
         # Both are there. An old pod that serves nobody need not wait for the other.
-        return Wish() if is_ready(old) else _take(node, old)
+        return Wish() if node.is_ready(old) else _take(node, old)
     if not node.eligible.should_run:
         text = f"{node.eligible.reason}: its pod is kept and cannot be recreated"
         return Wish(reason=Reason(reasons.TAINTED, text))
@@ -88,18 +94,13 @@ def _surge(node: Situation, old: Pod) -> Wish:
     waits = backoff(node)
     if waits is not None:
         return Wish(reason=waits)
-    if not is_ready(old):
+    if not node.is_ready(old):
         return _take(node, old)
     step = creation(node, node.plan.target_hash, Because.SURGE)
     return Wish(Queue.SURGE, (step,))
 
 
 # --- In place ----------------------------------------------------------------------------------
-
-
-def _has_record(pod: Pod) -> bool:
-    noted = pod.metadata.annotations
-    return bool(noted.inplace_state or noted.inplace_state_old)
 
 
 def _is_taken(node: Situation, pod: Pod) -> bool:
@@ -128,7 +129,7 @@ def _next(node: Situation, pod: Pod) -> PatchPod | Recreate | None:
 def _failed_in_place(node: Situation) -> tuple[Pod, str] | None:
     """The pod whose in-place update came to nothing, and why."""
     for pod in node.kept:
-        if (pod.spec.readiness_gates or _has_record(pod)) and _is_taken(node, pod):
+        if _may_be_changing(node, pod) and _is_taken(node, pod):
             step = _next(node, pod)
             if isinstance(step, Recreate):
                 return pod, step.reason

@@ -19,6 +19,10 @@ from everynode.decide.view import NodeView, Pending
 # A target pod that is not available so long after it came no longer holds up the next cure.
 PATIENCE: Final = 300.0
 
+_NONE: Final[frozenset[str]] = frozenset()
+_Seven = tuple[bool, bool, bool, bool, bool, bool, bool]
+_NOT_COUNTED: Final[_Seven] = (False, False, False, False, False, False, False)
+
 
 class Situation:
     """One node at one moment. Everything else that is decided about the node is read from here.
@@ -26,6 +30,31 @@ class Situation:
     Own writes that are not seen yet count at the worse of before and after: a pod that we touched
     is not available, and a node that we touched for the target is under way.
     """
+
+    __slots__ = (
+        "available",
+        "down",
+        "eligible",
+        "holding",
+        "in_scope",
+        "kept",
+        "kept_old",
+        "kept_target",
+        "life",
+        "node",
+        "now",
+        "olds",
+        "plan",
+        "pods",
+        "reachable",
+        "released",
+        "surveyed",
+        "targets",
+        "under_way",
+        "up",
+        "view",
+        "wake_at",
+    )
 
     def __init__(
         self,
@@ -53,13 +82,15 @@ class Situation:
         self.eligible = (
             surveyed.eligibility if self.life == target else judge(plan.facts[self.life], node)
         )
-        self.available = frozenset(pod.uid for pod in pods.staying if self._is_available(pod))
-        touched = frozenset(write.uid for write in view.writes)
+        self.available = self._find_available()
+        touched = frozenset([write.uid for write in view.writes]) if view.writes else _NONE
         self.up = self.available - touched if touched else self.available
-        self.targets = [pod for pod in pods.staying if plan.carries(pod)]
-        self.olds = [pod for pod in pods.staying if not plan.carries(pod)]
-        self.kept_target = self.prefer(self.targets)
-        self.kept_old = self.prefer(self.olds)
+        self.targets: list[Pod] = []
+        self.olds: list[Pod] = []
+        for pod in pods.staying:
+            (self.targets if plan.carries(pod) else self.olds).append(pod)
+        self.kept_target = self._prefer(self.targets)
+        self.kept_old = self._prefer(self.olds)
         self.kept = self._keep()
         self.under_way = in_scope and self.eligible.should_continue and self._is_under_way(touched)
         self.holding = self.under_way and self._is_holding()
@@ -75,7 +106,71 @@ class Situation:
         """Whether nothing may be done here now: a write is unseen, or one was just refused."""
         return bool(self.view.writes) or self.view.retry_at > self.now
 
-    def prefer(self, pods: list[Pod]) -> Pod | None:
+    def is_ready(self, pod: Pod) -> bool:
+        """Whether the pod is Ready; what is available need not be asked again."""
+        return pod.uid in self.available or is_ready(pod)
+
+    def is_begun(self, pod: Pod) -> bool:
+        """Whether an old pod was taken out of service for an in-place update not yet written."""
+        if not pod.spec.readiness_gates:
+            return False
+        condition = pod.condition(keys.INPLACE_UPDATE_READY)
+        if condition is None or condition.status == "True" or condition.reason != STARTED:
+            return False
+        return not is_unfinished(pod)
+
+    def profile(self, *, clashing: bool = False) -> Profile:
+        """What the node adds to the sums."""
+        pods, view = self.pods, self.view
+        wanted = self.surveyed.eligibility.should_run
+        first = pods.senior
+        ready = available = updated = False
+        if wanted and first is not None:
+            available = first.uid in self.available
+            ready = available or is_ready(first)
+            updated = self.plan.carries(first)
+        creating = sum([write.kind is Pending.CREATE for write in view.writes])
+        doubled = len(pods.all) - len(pods.finished) - len(pods.gone) + creating > 1
+        # In the order of the fields: names would cost as much as all the rest.
+        return Profile(
+            wanted,
+            wanted and first is not None,
+            not wanted and first is not None,
+            ready,
+            available,
+            updated,
+            wanted and not self.in_scope,
+            *self._budget(),
+            doubled and self.reachable,
+            doubled and not self.reachable,
+            creating,
+            len(view.writes) - creating,
+            clashing,
+        )
+
+    def _budget(self) -> _Seven:
+        """The part of the profile that the budget counts: as reachable, or as lost."""
+        if not self.in_scope:
+            return _NOT_COUNTED
+        if self.reachable:
+            proven = any(pod.uid in self.up for pod in self.targets) if self.targets else False
+            return self.down, self.holding, proven, False, False, False, False
+        lost = self.eligible.should_run or self.under_way
+        return False, False, False, lost, self.down, self.holding, self.under_way
+
+    def _find_available(self) -> frozenset[str]:
+        found = []
+        for pod in self.pods.staying:
+            at = available_at(pod, self.plan.min_ready_seconds)
+            if at is None:
+                continue
+            if at <= self.now:
+                found.append(pod.uid)
+            else:
+                self.wake(at)
+        return frozenset(found) if found else _NONE
+
+    def _prefer(self, pods: list[Pod]) -> Pod | None:
         """The one to keep of several: the available, the Ready, the right one, the senior."""
         if len(pods) < 2:
             return pods[0] if pods else None
@@ -89,54 +184,6 @@ class Situation:
             ),
         )
 
-    def is_begun(self, pod: Pod) -> bool:
-        """Whether an old pod was taken out of service for an in-place update not yet written."""
-        condition = pod.condition(keys.INPLACE_UPDATE_READY)
-        if condition is None or condition.status == "True" or condition.reason != STARTED:
-            return False
-        return not is_unfinished(pod)
-
-    def profile(self, *, clashing: bool = False) -> Profile:
-        """What the node adds to the sums."""
-        pods, view = self.pods, self.view
-        wanted = self.surveyed.eligibility.should_run
-        present = len(pods.all) > len(pods.gone)
-        first = pods.senior if wanted and present else None
-        reachable, in_scope = self.reachable, self.in_scope
-        lost = in_scope and not reachable and (self.eligible.should_run or self.under_way)
-        creating = sum(write.kind is Pending.CREATE for write in view.writes)
-        doubled = len(pods.all) - len(pods.finished) - len(pods.gone) + creating > 1
-        return Profile(
-            wanted=wanted,
-            current=wanted and present,
-            misscheduled=present and not wanted,
-            ready=first is not None and is_ready(first),
-            available=first is not None and first.uid in self.available,
-            updated=first is not None and self.plan.carries(first),
-            held=wanted and not in_scope,
-            down=reachable and self.down,
-            under_way=reachable and self.holding,
-            proven=reachable and in_scope and any(pod.uid in self.up for pod in self.targets),
-            lost=lost,
-            lost_down=lost and self.down,
-            lost_under_way=lost and self.holding,
-            lost_moved=lost and self.under_way,
-            doubled=doubled and reachable,
-            lost_doubled=doubled and not reachable,
-            creating=creating,
-            changing=len(view.writes) - creating,
-            clashing=clashing,
-        )
-
-    def _is_available(self, pod: Pod) -> bool:
-        at = available_at(pod, self.plan.min_ready_seconds)
-        if at is None:
-            return False
-        if at <= self.now:
-            return True
-        self.wake(at)
-        return False
-
     def _keep(self) -> list[Pod]:
         """The pods that may stay: one, or with surge an old one and a target one."""
         old, target = self.kept_old, self.kept_target
@@ -144,7 +191,7 @@ class Situation:
             return [pod for pod in (old, target) if pod is not None]
         if self.plan.surging and self.in_scope:
             return [old, target]
-        kept = self.prefer([old, target])
+        kept = self._prefer([old, target])
         assert kept is not None
         self.kept_old = old if kept is old else None
         self.kept_target = target if kept is target else None
@@ -159,14 +206,13 @@ class Situation:
         """Emptied for the target, or its target pod is not available."""
         if self.eligible.should_run and not self.pods.staying:
             return True
-        if any(pod.uid not in self.up for pod in self.targets):
-            return True
-        if any(pod.uid in touched or self.is_begun(pod) for pod in self.olds):
-            return True
-        target = self.plan.target_hash
-        return any(
-            write.kind is Pending.CREATE and write.revision == target for write in self.view.writes
-        )
+        for pod in self.targets:
+            if pod.uid not in self.up:
+                return True
+        for pod in self.olds:
+            if pod.uid in touched or self.is_begun(pod):
+                return True
+        return bool(self.view.writes) and is_coming(self.view, self.plan.target_hash)
 
     def _is_holding(self) -> bool:
         """Whether the next cure waits for this node: not for a target that has had its time."""
@@ -177,9 +223,14 @@ class Situation:
         tried = [pod for pod in (*self.targets, *ended) if self.plan.carries(pod)]
         if not tried:
             return True
-        until = max(_came_at(pod) for pod in tried) + self.plan.min_ready_seconds + PATIENCE
+        until = max(came_at(pod) for pod in tried) + self.plan.min_ready_seconds + PATIENCE
         self.wake(until)
         return self.now < until
+
+
+def is_coming(view: NodeView, revision: str) -> bool:
+    """Whether we have created a pod of this revision that is not seen yet."""
+    return any(write.kind is Pending.CREATE and write.revision == revision for write in view.writes)
 
 
 def held_revision(plan: Plan, pods: Pods) -> str:
@@ -191,7 +242,7 @@ def held_revision(plan: Plan, pods: Pods) -> str:
     return plan.return_hash
 
 
-def _came_at(pod: Pod) -> float:
+def came_at(pod: Pod) -> float:
     """When the pod came to its revision: by creation, or later in place."""
     state = read_state(pod)
     changed = begun_at(state) if state is not None and state.revision == pod.hash else None

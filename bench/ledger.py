@@ -1,0 +1,216 @@
+"""How long the ledger takes to decide, from scratch and after one changed pod, and what it holds.
+
+    python bench/ledger.py            a table
+    python bench/ledger.py --json     the same as JSON
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from everynode.api import keys
+from everynode.api.daemonset import (
+    Amount,
+    DaemonSet,
+    DaemonSetStatus,
+    Flavour,
+    LabelSelector,
+    Strategy,
+)
+from everynode.api.objects import (
+    Condition,
+    Container,
+    ContainerState,
+    ContainerStatus,
+    Node,
+    NodeCondition,
+    NodeMeta,
+    NodeSpec,
+    NodeStatus,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    PodMeta,
+    PodSpec,
+    PodStatus,
+    ReadinessGate,
+    StateRunning,
+    Taint,
+)
+from everynode.decide.ledger import Ledger
+from everynode.decide.plan import Plan, make_plan
+from everynode.decide.revisions import Revision
+from everynode.decide.view import NodeView
+
+NOW = 1_700_000_000.0
+LONG_AGO = datetime.fromtimestamp(NOW - 10_000, UTC)
+OWNER = (OwnerReference(keys.V1BETA1, keys.KIND, "agent", "ds-uid", True),)
+TARGETS = {"from scratch, 5,000 nodes": 150.0, "one changed pod": 0.15}
+
+
+def revision(hash: str) -> Revision:
+    template = {
+        "metadata": {"labels": {"app": "agent"}},
+        "spec": {
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+            "tolerations": [{"key": "node-role.kubernetes.io/master", "operator": "Exists"}],
+            "containers": [{"name": "agent", "image": f"registry.example/agent:{hash}"}],
+        },
+    }
+    return Revision(f"agent-{hash}", hash, 1, msgspec.json.encode(template), uid=f"uid-{hash}")
+
+
+def make(flavour: Flavour) -> Plan:
+    old, new = revision("v1"), revision("v2")
+    ds = DaemonSet(
+        flavour=flavour,
+        metadata=ObjectMeta(name="agent", namespace="system", uid="ds-uid", generation=2),
+        selector=LabelSelector({"app": "agent"}),
+        template=new.template,
+        strategy=Strategy(max_unavailable=Amount(10)),
+        min_ready_seconds=10,
+    )
+    return make_plan(ds, new, (old, new), old.hash)
+
+
+def make_node(index: int) -> Node:
+    name = f"node-{index:05}"
+    labels = {"kubernetes.io/os": "linux", "kubernetes.io/hostname": name, "zone": f"z{index % 3}"}
+    taints = (Taint("node-role.kubernetes.io/master", "", "NoSchedule"),) if index % 50 == 0 else ()
+    ready = NodeStatus((NodeCondition("MemoryPressure", "False"), NodeCondition("Ready", "True")))
+    return Node(NodeMeta(name=name, uid=name, labels=labels), NodeSpec(taints=taints), ready)
+
+
+def make_pod(node: str, hash: str, *, gated: bool, ready: bool = True) -> Pod:
+    status = "True" if ready else "False"
+    kinds = ["PodScheduled", "Initialized", "ContainersReady", "Ready"]
+    gates = (keys.KRUISE_POD_READY,) if gated else ()
+    conditions = tuple(Condition(kind, status, "", "", LONG_AGO) for kind in [*kinds, *gates])
+    running = ContainerState(running=StateRunning(LONG_AGO))
+    return Pod(
+        PodMeta(
+            name=f"agent-{node}",
+            namespace="system",
+            uid=f"pod-{node}-{hash}",
+            resource_version="1",
+            labels={"app": "agent", keys.REVISION_HASH: hash},
+            owner_references=OWNER,
+            creation_timestamp=LONG_AGO,
+        ),
+        PodSpec(
+            node_name=node,
+            readiness_gates=tuple(ReadinessGate(kind) for kind in gates),
+            containers=(Container("agent", "registry.example/agent"),),
+        ),
+        PodStatus(
+            "Running",
+            conditions=conditions,
+            container_statuses=(ContainerStatus("agent", ready=ready, state=running),),
+            start_time=LONG_AGO,
+        ),
+    )
+
+
+def make_views(count: int, hash: str, *, gated: bool) -> list[NodeView]:
+    nodes = [make_node(index) for index in range(count)]
+    return [NodeView(n.name, n, (make_pod(n.name, hash, gated=gated),)) for n in nodes]
+
+
+def time_scratch(plan: Plan, views: list[NodeView], rounds: int = 5) -> float:
+    """Milliseconds to decide a fleet that nothing is known of yet; the best of a few."""
+    taken = []
+    for _ in range(rounds):
+        gc.collect()
+        start = time.perf_counter()
+        Ledger(plan, views).decide(NOW, DaemonSetStatus())
+        taken.append((time.perf_counter() - start) * 1000)
+    return min(taken)
+
+
+def time_change(plan: Plan, views: list[NodeView], *, gated: bool, rounds: int = 1000) -> float:
+    """Milliseconds for one changed pod: observed, decided, status worked out; the median."""
+    ledger = Ledger(plan, views)
+    status = ledger.decide(NOW, DaemonSetStatus()).status
+    spread = [views[index * 7919 % len(views)] for index in range(rounds)]
+    changed = [
+        msgspec.structs.replace(
+            view, pods=(make_pod(view.name, "v2", gated=gated, ready=index % 2 == 0),)
+        )
+        for index, view in enumerate(spread)
+    ]
+    taken = []
+    for index, view in enumerate(changed):
+        start = time.perf_counter()
+        ledger.observe(view)
+        decision = ledger.decide(NOW + index * 0.001, status)
+        taken.append((time.perf_counter() - start) * 1000)
+        status = decision.status
+    return statistics.median(taken)
+
+
+def measure_memory(plan: Plan, views: list[NodeView]) -> float:
+    """Bytes a ledger holds per node, beside the view itself."""
+    tracemalloc.start()
+    ledger = Ledger(plan, views)
+    ledger.decide(NOW, DaemonSetStatus())
+    gc.collect()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert ledger.sums.wanted == len(views)
+    return held / len(views)
+
+
+Row = tuple[str, float, str, float | None]
+
+
+def rows() -> list[Row]:
+    found: list[Row] = []
+
+    def add(what: str, unit: str, measure: Callable[[], float]) -> None:
+        limit = next((TARGETS[name] for name in TARGETS if what.startswith(name)), None)
+        found.append((what, measure(), unit, limit))
+
+    for flavour in (Flavour.NATIVE, Flavour.ADVANCED):
+        gated = flavour is Flavour.ADVANCED
+        plan, kind = make(flavour), flavour.value
+        views = make_views(5000, "v1", gated=gated)
+        add(f"from scratch, 5,000 nodes, {kind}", "ms", lambda p=plan, v=views: time_scratch(p, v))
+        for count in (1000, 5000, 20000):
+            views = make_views(count, "v1", gated=gated)
+            add(
+                f"one changed pod among {count:,}, {kind}",
+                "ms",
+                lambda p=plan, v=views, g=gated: time_change(p, v, gated=g),
+            )
+        add(
+            f"memory per node, {kind}",
+            "bytes",
+            lambda p=plan, v=make_views(5000, "v1", gated=gated): measure_memory(p, v),
+        )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    found = rows() if parser.parse_args().json is False else rows()
+    if "--json" in sys.argv:
+        print(json.dumps([dict(zip(("what", "value", "unit", "limit"), r, strict=True)) for r in found]))
+        return
+    for what, value, unit, limit in found:
+        allowed = "" if limit is None else f"  (at most {limit:g})"
+        print(f"{what:<45} {value:>10.3f} {unit}{allowed}")
+
+
+if __name__ == "__main__":
+    main()
