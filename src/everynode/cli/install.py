@@ -1,0 +1,113 @@
+"""`everynode install`: what a cluster needs before the controller can work on it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from everynode.api.validation.names import dns_label
+from everynode.cli.connection import connect, connection_options
+from everynode.cli.manifests import NAMESPACE, Settings, objects
+from everynode.cli.manifests.apply import Consent, carry_out, plan, wait_until_established
+from everynode.cli.manifests.names import Object
+from everynode.cli.manifests.takeover import helm_release
+from everynode.cli.manifests.text import as_yaml
+from everynode.clock import Clock, SystemClock
+from everynode.kube.client import Client
+
+
+def _namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    for message in dns_label(value):
+        raise click.BadParameter(message)
+    return value
+
+
+def _image(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value.split() not in ([], [value]):
+        raise click.BadParameter("an image has no spaces in its name")
+    return value
+
+
+@click.command("install")
+@click.option("--print", "only_print", is_flag=True, help="Print YAML and touch no cluster.")
+@click.option(
+    "--image",
+    default="",
+    callback=_image,
+    help="Also run the controller in the cluster, from this image (see Containerfile).",
+)
+@click.option(
+    "--namespace",
+    default=NAMESPACE,
+    show_default=True,
+    callback=_namespace,
+    help="Where the controller lives.",
+)
+@click.option("--native", is_flag=True, help="Serve native (apps/v1) DaemonSets, too.")
+@click.option(
+    "--adopt-crd", is_flag=True, help="Replace the CRD of OpenKruise; its DaemonSets stay."
+)
+@click.option("--force", is_flag=True, help="Take over fields that others have changed since.")
+@connection_options
+def command(
+    *,
+    only_print: bool,
+    image: str,
+    namespace: str,
+    native: bool,
+    adopt_crd: bool,
+    force: bool,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Install the DaemonSet CRD and the controller's permissions on a cluster.
+
+    With --image the controller itself is installed, too: two replicas, one of which works while
+    the other stands by. Without it, start it yourself with `everynode run`.
+
+    Nothing is changed unless all of it can be; installing again changes nothing.
+
+    \b
+    Look first:           everynode install --print | less
+    Only CRD and RBAC:    everynode install
+    All in the cluster:   everynode install --image registry.example/everynode:0.1.0
+    """
+    wanted = objects(Settings(namespace=namespace, image=image, native=native))
+    if only_print:
+        click.echo(as_yaml(wanted), nl=False)
+        return
+    consent = Consent(adopt_crd=adopt_crd, force=force)
+    asyncio.run(_install(wanted, consent, kubeconfig=kubeconfig, context=context))
+    click.echo(_what_next(namespace, image=image, native=native))
+
+
+async def _install(
+    wanted: list[Object], consent: Consent, *, kubeconfig: str, context: str
+) -> None:
+    clock = SystemClock()
+    async with connect(clock, kubeconfig=kubeconfig, context=context) as client:
+        await install(client, clock, wanted, consent)
+
+
+async def install(client: Client, clock: Clock, wanted: list[Object], consent: Consent) -> None:
+    """Apply all objects and say what became of each; raises UserError."""
+    for step in await plan(client, wanted, consent):
+        click.echo(f"{step} {await carry_out(client, step, consent)}")
+        if step.taken_over and step.live is not None and helm_release(step.live):
+            click.echo(_helm_warning(helm_release(step.live)), err=True)
+        if step.wanted["kind"] == "CustomResourceDefinition":
+            await wait_until_established(client, clock, step.name)
+
+
+def _helm_warning(release: str) -> str:
+    return (
+        f"warning: the CRD came with the Helm release {release}: uninstalling that would delete "
+        "the CRD and with it all Advanced DaemonSets, upgrading it would bring the webhook back"
+    )
+
+
+def _what_next(namespace: str, *, image: str, native: bool) -> str:
+    if image:
+        return f"Watch it start: kubectl -n {namespace} rollout status deployment/everynode"
+    return f"Now start the controller: everynode run{' --native' if native else ''}"
