@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from everynode.api.crd import crd
+
 Object = dict[str, Any]
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -36,4 +38,5 @@ def first_objects() -> list[tuple[str, Object]]:
         )
         for name, value, text in _CRITICAL
     ]
-    return [*namespaces, *classes]
+    definitions = [("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())]
+    return [*namespaces, *classes, *definitions]

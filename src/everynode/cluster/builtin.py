@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from everynode.api import keys
-from everynode.api.types import ADVANCED_DAEMONSET, type_for
+from everynode.api.types import type_for
 from everynode.cluster.access import (
     ClusterRoleRules,
     RoleBindingRules,
@@ -14,9 +13,9 @@ from everynode.cluster.access import (
     ServiceAccountRules,
 )
 from everynode.cluster.customresources import DefinitionRules
-from everynode.cluster.daemonsets import AdvancedDaemonSetRules, DaemonSetRules
+from everynode.cluster.daemonsets import DaemonSetRules
 from everynode.cluster.events import EventsView
-from everynode.cluster.kinds import STATUS_VERBS, VERBS, Kind, Renamed, Subresource, status_of
+from everynode.cluster.kinds import STATUS_VERBS, VERBS, Kind, Subresource, status_of
 from everynode.cluster.namespaces import NamespaceRules
 from everynode.cluster.nodes import NodeRules
 from everynode.cluster.pods import PodRules
@@ -57,31 +56,13 @@ def _kind(address: str, kind: str, plural: str, rules: Rules | None = None, **op
     )
 
 
-def _advanced(version: str, **options: Any) -> Kind:
-    return _kind(
-        f"{keys.KRUISE_GROUP}/{version}",
-        keys.KIND,
-        "daemonsets",
-        AdvancedDaemonSetRules(),
-        short_names=("daemon", "ads"),
-        subresources=(status_of(keys.KIND),),
-        type_name=ADVANCED_DAEMONSET,
-        custom=True,
-        **options,
-    )
-
-
 def _review(group: str, kind: str) -> Kind:
     return _kind(f"{group}/v1", kind, f"{kind.lower()}s", namespaced=False, verbs=_CREATE)
 
 
 def builtin() -> tuple[Kind, ...]:
     """All of them; core first, then by group as the real server lists them."""
-    return (*_core(), *_apps(), *_others(), _advanced("v1beta1"), _advanced_old())
-
-
-def _advanced_old() -> Kind:
-    return _advanced("v1alpha1", view=Renamed(keys.V1ALPHA1, keys.V1BETA1))
+    return (*_core(), *_apps(), *_others())
 
 
 def _core() -> tuple[Kind, ...]:

@@ -41,7 +41,7 @@ class Place(msgspec.Struct, frozen=True):
 class Call:
     """A request whose address has been understood."""
 
-    __slots__ = ("_agent", "collection", "place", "query", "request", "site", "warnings")
+    __slots__ = ("_agent", "_now", "collection", "place", "query", "request", "site", "warnings")
 
     def __init__(self, site: Site, request: Request, place: Place, *, agent: str = "") -> None:
         self.site = site
@@ -51,6 +51,7 @@ class Call:
         self.collection: Collection = site.store.collection(place.kind.storage)
         self.warnings: list[str] = []
         self._agent = agent
+        self._now = ""
 
     @property
     def kind(self) -> Kind:
@@ -98,8 +99,10 @@ class Call:
 
     @property
     def now(self) -> str:
-        """The time, as written into objects."""
-        return format_time(self.site.clock.now())
+        """The time, as written into objects: one for the whole call."""
+        if not self._now:
+            self._now = format_time(self.site.clock.now())
+        return self._now
 
     @property
     def dry_run(self) -> bool:

@@ -1,12 +1,223 @@
-"""Custom kinds: definitions that become addresses."""
+"""Custom kinds: definitions that become addresses, and what their objects must be like."""
 
 from __future__ import annotations
 
-from everynode.cluster.rules import Rules
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from everynode.api.daemonset import Fault
+from everynode.cluster.conditions import set_condition
+from everynode.cluster.kinds import VERBS, Kind, Registry, Renamed, status_of
+from everynode.cluster.rules import Rules, World
+from everynode.cluster.schema import check, fill_defaults
+
+Object = dict[str, Any]
+
+DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
 class DefinitionRules(Rules):
-    """A definition has a status of its own and counts its changes."""
+    """A definition is in force as soon as it is stored."""
 
     status = True
     generation = True
+
+    def default(self, obj: Object) -> Object:
+        """Names follow from the kind, and versions are not converted."""
+        spec = {**(obj.get("spec") or {})}
+        names = {**(spec.get("names") or {})}
+        if names.get("kind"):
+            names.setdefault("singular", names["kind"].lower())
+            names.setdefault("listKind", f"{names['kind']}List")
+        spec["names"] = names
+        spec.setdefault("conversion", {"strategy": "None"})
+        return {**obj, "spec": spec}
+
+    def prepare_create(self, obj: Object, world: World) -> None:
+        """Accept it."""
+        super().prepare_create(obj, world)
+        _accept(obj, {}, world.now)
+
+    def prepare_update(self, new: Object, old: Object, world: World) -> None:
+        """Accept what it has become."""
+        super().prepare_update(new, old, world)
+        _accept(new, old.get("status") or {}, world.now)
+
+    def create_faults(self, obj: Object, world: World) -> list[Fault]:
+        """Names must agree, one version must be stored, schemas must be there."""
+        spec, name = obj["spec"], obj["metadata"]["name"]
+        names = spec["names"]
+        faults = []
+        if name != f"{names.get('plural', '')}.{spec.get('group', '')}":
+            message = f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'
+            faults.append(Fault("metadata.name", message))
+        faults += [
+            Fault(f"spec.names.{key}", "Required value", "FieldValueRequired")
+            for key in ("plural", "kind")
+            if not names.get(key)
+        ]
+        scope = spec.get("scope", "")
+        if scope not in ("Cluster", "Namespaced"):
+            message = f'Unsupported value: "{scope}": supported values: "Cluster", "Namespaced"'
+            faults.append(Fault("spec.scope", message, "FieldValueNotSupported"))
+        return [*faults, *_version_faults(spec.get("versions") or [])]
+
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """Where its objects live cannot change."""
+        faults = self.create_faults(new, world)
+        after, before = new["spec"], old["spec"]
+        for path in ("group", "scope"):
+            if after.get(path) != before.get(path):
+                message = f'Invalid value: "{after.get(path)}": field is immutable'
+                faults.append(Fault(f"spec.{path}", message))
+        for path in ("plural", "kind"):
+            if after["names"].get(path) != before["names"].get(path):
+                message = f'Invalid value: "{after["names"].get(path)}": field is immutable'
+                faults.append(Fault(f"spec.names.{path}", message))
+        return faults
+
+
+def _version_faults(versions: list[Object]) -> list[Fault]:
+    faults = []
+    stored = [version for version in versions if version.get("storage")]
+    if len(stored) != 1:
+        message = "Invalid value: must have exactly one version marked as storage version"
+        faults.append(Fault("spec.versions", message))
+    for index, version in enumerate(versions):
+        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+            path = f"spec.versions[{index}].schema.openAPIV3Schema"
+            faults.append(Fault(path, "Required value: schemas are required", "FieldValueRequired"))
+    return faults
+
+
+def _accept(obj: Object, before: Object, now: str) -> None:
+    """Write into the status what a real server takes a moment to work out."""
+    spec = obj["spec"]
+    storing = [v["name"] for v in spec.get("versions") or () if v.get("storage")]
+    stored = list(dict.fromkeys([*(before.get("storedVersions") or ()), *storing]))
+    status: Object = {**before, "acceptedNames": spec["names"], "storedVersions": stored}
+    for kind, reason, message in (
+        ("NamesAccepted", "NoConflicts", "no conflicts found"),
+        ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+    ):
+        condition = {"type": kind, "status": "True", "reason": reason, "message": message}
+        set_condition(status, condition, now)
+    obj["status"] = status
+
+
+class CustomRules(Rules):
+    """An object of a custom kind: its schema is its law."""
+
+    generation = True
+
+    def __init__(self, schema: Object, *, status: bool) -> None:
+        self._schema = schema
+        self.status = status
+
+    def default(self, obj: Object) -> Object:
+        """Fill in what the schema has defaults for."""
+        made: Object = fill_defaults(obj, self._schema)
+        return made
+
+    def prepare_update(self, new: Object, old: Object, world: World) -> None:
+        """Every change outside metadata and status is counted."""
+        super().prepare_update(new, old, world)
+        if _content(new, status=self.status) != _content(old, status=self.status):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def prepare_status(self, new: Object, old: Object, world: World) -> None:
+        """A status write leaves the metadata alone."""
+        super().prepare_status(new, old, world)
+        kept = {**old["metadata"]}
+        if "managedFields" in new["metadata"]:
+            kept["managedFields"] = new["metadata"]["managedFields"]
+        new["metadata"] = kept
+
+    def create_faults(self, obj: Object, world: World) -> list[Fault]:
+        """What the schema forbids."""
+        return list(check(obj, self._schema))
+
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """What the schema forbids."""
+        return list(check(new, self._schema))
+
+    def status_faults(self, new: Object, old: Object) -> list[Fault]:
+        """What the schema forbids."""
+        return list(check(new, self._schema))
+
+
+def _content(obj: Object, *, status: bool) -> Object:
+    apart = ("metadata", "status") if status else ("metadata",)
+    return {key: value for key, value in obj.items() if key not in apart}
+
+
+def kinds_of(definition: Object, rules: type[CustomRules] = CustomRules) -> list[Kind]:
+    """The kinds that a definition makes, the preferred version first."""
+    spec = definition["spec"]
+    names, group = spec["names"], spec["group"]
+    served = [version for version in spec["versions"] if version.get("served")]
+    stored = next(version["name"] for version in spec["versions"] if version.get("storage"))
+    made = []
+    for version in sorted(served, key=lambda version: _rank(version["name"]), reverse=True):
+        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        status = (version.get("subresources") or {}).get("status") is not None
+        shown = f"{group}/{version['name']}"
+        view = None if version["name"] == stored else Renamed(shown, f"{group}/{stored}")
+        made.append(
+            Kind(
+                group,
+                version["name"],
+                names["kind"],
+                names["plural"],
+                names.get("singular") or names["kind"].lower(),
+                namespaced=spec.get("scope") == "Namespaced",
+                short_names=tuple(names.get("shortNames") or ()),
+                categories=tuple(names.get("categories") or ()),
+                verbs=VERBS,
+                subresources=(status_of(names["kind"]),) if status else (),
+                rules=rules(schema, status=status),
+                view=view,
+                schema=schema,
+                columns=tuple(version.get("additionalPrinterColumns") or (_AGE,)),
+                list_kind=names.get("listKind", ""),
+                custom=True,
+            )
+        )
+    return made
+
+
+def _rank(version: str) -> tuple[int, int, int]:
+    """v2 before v1, v1 before v1beta1, that before v1alpha1, and all before anything else."""
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return (-1, 0, 0)
+    stage = {None: 2, "beta": 1, "alpha": 0}[found[2]]
+    return (stage, int(found[1]), int(found[3] or 0))
+
+
+class Definitions:
+    """Keeps what is served in step with the definitions that are stored."""
+
+    def __init__(self, kinds: Registry, special: Mapping[str, type[CustomRules]]) -> None:
+        self._kinds = kinds
+        self._special = special  # definitions whose objects have more rules than a schema can say
+        self._made: dict[str, list[Kind]] = {}
+
+    def define(self, definition: Object) -> None:
+        """Serve what a new or changed definition says."""
+        name = definition["metadata"]["name"]
+        made = kinds_of(definition, self._special.get(name, CustomRules))
+        self.forget(name)
+        self._made[name] = made
+        for kind in made:
+            self._kinds.add(kind)
+
+    def forget(self, name: str) -> list[Kind]:
+        """Serve it no longer; returns what it had made."""
+        made = self._made.pop(name, [])
+        for kind in made:
+            self._kinds.remove(kind)
+        return made

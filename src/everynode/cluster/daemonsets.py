@@ -5,21 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from everynode.api import keys
+from everynode.api.daemonset import Fault
 from everynode.api.defaults import default_daemonset
+from everynode.api.validation import advanced, native
+from everynode.cluster.customresources import CustomRules
+from everynode.cluster.errors import bad_request
 from everynode.cluster.rules import Rules, World
 
 Object = dict[str, Any]
 
 
-class AdvancedDaemonSetRules(Rules):
-    """Kruise's kind, as its definition and our defaults have it."""
+class AdvancedDaemonSetRules(CustomRules):
+    """Kruise's kind: the schema of its definition, and the rules that go with it."""
 
-    status = True
-    generation = True
+    def create_faults(self, obj: Object, world: World) -> list[Fault]:
+        """What schema and rules forbid."""
+        return super().create_faults(obj, world) or list(advanced.check_own_fields(obj))
 
-    def default(self, obj: Object) -> Object:
-        """Fill in the strategy."""
-        return default_daemonset(obj)
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """The same, and another selector."""
+        faults = self.create_faults(new, world)
+        return faults or list(advanced.check_selector_unchanged(old, new))
 
 
 class DaemonSetRules(Rules):
@@ -31,6 +37,24 @@ class DaemonSetRules(Rules):
     def default(self, obj: Object) -> Object:
         """Fill in strategy and template."""
         return default_daemonset(obj)
+
+    def create_faults(self, obj: Object, world: World) -> list[Fault]:
+        """What the native API forbids in the DaemonSet's own fields."""
+        spec = obj["spec"]
+        return [*native.check_native_fields(spec), *native.check_labels_selected(spec)]
+
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """The same, and another selector."""
+        unchanged = native.check_selector_unchanged(old["spec"], new["spec"])
+        return [*unchanged, *self.create_faults(new, world)]
+
+    def status_faults(self, new: Object, old: Object) -> list[Fault]:
+        """Counters below zero, and forgotten collisions."""
+        status = new.get("status") or {}
+        return [
+            *native.check_status(status),
+            *native.check_status_update(old.get("status") or {}, status),
+        ]
 
     def prepare_create(self, obj: Object, world: World) -> None:
         """Both counts start at one."""
@@ -55,7 +79,12 @@ class DaemonSetRules(Rules):
 def template_generation(obj: Object) -> int:
     """The count an object says it has; zero when it says none."""
     text = (obj["metadata"].get("annotations") or {}).get(keys.TEMPLATE_GENERATION, "0")
-    return int(text)
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(
+            f"the annotation {keys.TEMPLATE_GENERATION} must be a number, not {text!r}"
+        ) from None
 
 
 def _set_template_generation(obj: Object, count: int) -> None:

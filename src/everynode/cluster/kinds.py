@@ -99,6 +99,7 @@ class Registry:
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._kinds: dict[tuple[str, str, str], Kind] = {}
+        self._served: set[tuple[str, str]] = set()
         self.revision = 0  # moves with every change, so that discovery knows when to speak anew
         for kind in kinds:
             self.add(kind)
@@ -106,11 +107,15 @@ class Registry:
     def add(self, kind: Kind) -> None:
         """Serve a kind."""
         self._kinds[kind.group, kind.version, kind.plural] = kind
-        self.revision += 1
+        self._changed()
 
     def remove(self, kind: Kind) -> None:
         """Serve a kind no longer."""
         self._kinds.pop((kind.group, kind.version, kind.plural), None)
+        self._changed()
+
+    def _changed(self) -> None:
+        self._served = {(group, version) for group, version, _ in self._kinds}
         self.revision += 1
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
@@ -119,7 +124,7 @@ class Registry:
 
     def serves(self, group: str, version: str) -> bool:
         """Whether anything at all is served there."""
-        return any(key[0] == group and key[1] == version for key in self._kinds)
+        return (group, version) in self._served
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(list(self._kinds.values()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,15 +10,19 @@ from typing import Any, Final
 
 import msgspec
 
+from everynode.api.crd import NAME as ADVANCED
 from everynode.clock import Clock
-from everynode.cluster import deletes, reads, subresources, writes
+from everynode.cluster import deletes, discovery, podparts, reads, reviews, subresources, writes
 from everynode.cluster.bootstrap import first_objects
 from everynode.cluster.builtin import builtin
-from everynode.cluster.calls import Call, Site
-from everynode.cluster.errors import Refusal, internal, method_not_allowed
+from everynode.cluster.calls import Call, Site, decode_object
+from everynode.cluster.customresources import DEFINITIONS, Definitions
+from everynode.cluster.daemonsets import AdvancedDaemonSetRules
+from everynode.cluster.deadlines import allowed_seconds
+from everynode.cluster.errors import Refusal, internal, method_not_allowed, timed_out
 from everynode.cluster.kinds import Registry
 from everynode.cluster.paths import locate
-from everynode.cluster.store import Store
+from everynode.cluster.store import Change, Store
 from everynode.cluster.watches import Watch
 from everynode.kube.requests import Request, Response
 
@@ -27,7 +32,7 @@ Verb = Callable[[Call], Response]
 _LOG: Final = logging.getLogger(__name__)
 _TEXT: Final = {"content-type": "text/plain; charset=utf-8"}
 _NO_PAGE: Final = Response(404, b"404 page not found\n", _TEXT)
-_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 _OBJECT_VERBS: Final[dict[str, tuple[str, Verb]]] = {
     "GET": ("get", reads.get),
@@ -40,12 +45,13 @@ _COLLECTION_VERBS: Final[dict[str, tuple[str, Verb]]] = {
     "POST": ("create", writes.create),
     "DELETE": ("deletecollection", deletes.delete_collection),
 }
-
-
-def _with_warnings(response: Response, warnings: list[str]) -> Response:
-    """The answer with what the client should know beside it."""
-    shown = ", ".join(f"299 - {msgspec.json.encode(text).decode()}" for text in warnings)
-    return replace(response, headers={**response.headers, "warning": shown})
+# Kinds that are asked rather than stored.
+_QUESTIONS: Final[dict[str, Verb]] = {
+    "bindings": podparts.bind_any,
+    "selfsubjectaccessreviews.authorization.k8s.io": reviews.may_i,
+    "selfsubjectrulesreviews.authorization.k8s.io": reviews.what_may_i,
+    "selfsubjectreviews.authentication.k8s.io": reviews.who_am_i,
+}
 
 
 class Api:
@@ -53,21 +59,41 @@ class Api:
 
     def __init__(self, *, clock: Clock, store: Store | None = None) -> None:
         self.site = Site(clock=clock, store=store or Store(), kinds=Registry(builtin()))
+        self._definitions = Definitions(self.site.kinds, {ADVANCED: AdvancedDaemonSetRules})
         self._watches: dict[int, Watch] = {}
-        for path, obj in first_objects():
-            self._answer(Request("POST", path, body=msgspec.json.encode(obj)))
+        self.store.observe(DEFINITIONS, self._defined)
+        for record in self.store.collection(DEFINITIONS).scan():
+            self._definitions.define(decode_object(record.body))
+        if not self.store.collection("namespaces"):
+            for path, obj in first_objects():
+                self._answer(Request("POST", path, body=msgspec.json.encode(obj)))
 
     @property
     def store(self) -> Store:
         """What is stored."""
         return self.site.store
 
-    async def handle(self, request: Request, *, agent: str = "") -> Response:
-        """Answer a request whose answer is whole; `agent` names the program that asks, if known."""
+    async def handle(
+        self, request: Request, *, agent: str = "", arrived: float | None = None
+    ) -> Response:
+        """Answer a request whose answer is whole.
+
+        `agent` names the program that asks, if known; `arrived` is when, on the monotonic clock.
+        """
         try:
-            return self._answer(request, agent)
+            seconds = allowed_seconds(request)
+            if seconds is None:
+                return await self._settled(request, agent)
+            begun = self.site.clock.monotonic()
+            left = seconds - (begun - arrived) if arrived is not None else seconds
+            if left <= 0:
+                raise timed_out()
+            async with asyncio.timeout(left):
+                return await self._settled(request, agent)
         except Refusal as refusal:
             return refusal.response()
+        except TimeoutError:
+            return timed_out().response()
         except Exception as error:
             _LOG.exception("request failed: %s %s", request.method, request.path)
             return internal(f"{type(error).__name__}: {error}").response()
@@ -76,7 +102,7 @@ class Api:
         """Answer a request whose answer is a stream, or say why not."""
         try:
             call = self._locate(request)
-            if call is None or call.name or "watch" not in call.kind.verbs or call.subresource:
+            if call is None or call.name or "watch" not in call.kind.verbs:
                 return await self.handle(request)
             watch = reads.watch(call, reads.plain_form(call))
         except Refusal as refusal:
@@ -91,27 +117,56 @@ class Api:
             watch.close()
         self._watches.clear()
 
+    async def _settled(self, request: Request, agent: str) -> Response:
+        """Nobody is told of anything that a crash could take back."""
+        store = self.site.store
+        if store.journal is None:
+            return self._answer(request, agent)
+        if request.method != "GET":
+            await store.journal.room()
+        try:
+            return self._answer(request, agent)
+        finally:
+            await store.settle()
+
     def _answer(self, request: Request, agent: str = "") -> Response:
-        if request.path in _HEALTH:
+        if request.path in HEALTH:
             return Response(200, b"ok", _TEXT)
-        call = self._locate(request, agent)
-        if call is None:
-            return _NO_PAGE
+        place = locate(request.path, self.site.kinds)
+        if place is None:
+            return discovery.answer(request.path, request.accept, self.site.kinds) or _NO_PAGE
+        call = Call(self.site, request, place, agent=agent)
         response = self._verb(call)(call)
         return _with_warnings(response, call.warnings) if call.warnings else response
 
     def _verb(self, call: Call) -> Verb:
         if call.subresource:
             return subresources.verb(call)
-        request = call.request
+        method = call.request.method
         verbs = _OBJECT_VERBS if call.name else _COLLECTION_VERBS
-        found = verbs.get(request.method)
+        found = verbs.get(method)
         if found is None or found[0] not in call.kind.verbs:
             raise method_not_allowed()
-        if call.kind.namespaced and not call.namespace and request.method != "GET":
+        if call.kind.namespaced and not call.namespace and method != "GET":
             raise method_not_allowed()
-        return found[1]
+        return _QUESTIONS.get(call.kind.storage, found[1])
 
-    def _locate(self, request: Request, agent: str = "") -> Call | None:
+    def _locate(self, request: Request) -> Call | None:
         place = locate(request.path, self.site.kinds)
-        return None if place is None else Call(self.site, request, place, agent=agent)
+        return None if place is None else Call(self.site, request, place)
+
+    def _defined(self, change: Change) -> None:
+        """Serve what the definitions say; a kind that goes takes its objects with it."""
+        if change.type != "DELETED":
+            self._definitions.define(decode_object(change.record.body))
+            return
+        for kind in self._definitions.forget(change.record.name):
+            collection = self.store.collection(kind.storage)
+            for record in list(collection.scan()):
+                self.store.remove(collection, record)
+
+
+def _with_warnings(response: Response, warnings: list[str]) -> Response:
+    """The answer with what the client should know beside it."""
+    shown = ", ".join(f"299 - {msgspec.json.encode(text).decode()}" for text in warnings)
+    return replace(response, headers={**response.headers, "warning": shown})

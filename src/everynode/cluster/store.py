@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -58,6 +59,10 @@ class Journal(Protocol):
         """Take a change in; it is durable once the store's `durable` has passed its version."""
         ...
 
+    async def room(self) -> None:
+        """Wait until another change may be made."""
+        ...
+
 
 class Collection:
     """All objects of one resource."""
@@ -91,7 +96,10 @@ class Store:
         self.durable = 1  # the highest version that may be shown to anybody
         self.history = History(capacity=history_bytes)
         self.journal: Journal | None = None
+        self.error: Exception | None = None  # why nothing can be kept any more
         self._collections: dict[str, Collection] = {}
+        self._observers: dict[str, Callable[[Change], None]] = {}
+        self._settling: list[tuple[int, asyncio.Future[None]]] = []
 
     def collection(self, name: str) -> Collection:
         """The collection of that name; empty when nothing was ever put there."""
@@ -104,6 +112,19 @@ class Store:
     def collections(self) -> list[Collection]:
         """All collections, by name."""
         return [self._collections[name] for name in sorted(self._collections)]
+
+    def observe(self, collection: str, observer: Callable[[Change], None]) -> None:
+        """Have every change of a collection told, at once and before anybody else knows."""
+        self._observers[collection] = observer
+
+    async def settle(self) -> None:
+        """Wait until everything that was written so far is durable."""
+        if self.durable < self.version and self.error is None:
+            future = asyncio.get_running_loop().create_future()
+            self._settling.append((self.version, future))
+            await future
+        if self.error is not None:
+            raise self.error
 
     def put(self, collection: Collection, obj: Object, *, fields: tuple[str, ...] = ()) -> Record:
         """Write an object under the next version; the version is set in the object as well."""
@@ -137,6 +158,20 @@ class Store:
         """Everything up to this version is durable: show it to those who wait."""
         self.durable = version
         self.history.wake()
+        self._release()
+
+    def fail(self, error: Exception) -> None:
+        """Nothing can be kept any more: whoever waits is told, and so is whoever comes."""
+        self.error = error
+        self._release()
+
+    def _release(self) -> None:
+        waiting, self._settling = self._settling, []
+        for version, future in waiting:
+            if version > self.durable and self.error is None:
+                self._settling.append((version, future))
+            elif not future.done():
+                future.set_result(None)
 
     def _commit(self, collection: Collection, change: Change) -> None:
         self.history.append(collection.log, change)
@@ -145,6 +180,9 @@ class Store:
         else:
             self.durable = change.version
             collection.log.wake()
+        observer = self._observers.get(collection.name)
+        if observer is not None:
+            observer(change)
 
 
 def make_record(obj: Object, version: int, *, fields: tuple[str, ...] = ()) -> Record:

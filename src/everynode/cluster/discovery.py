@@ -1,0 +1,175 @@
+"""What the server has to offer: groups, versions and resources, aggregated and one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from everynode.cluster.accepts import Accept
+from everynode.cluster.kinds import Kind, Registry, Subresource
+from everynode.kube.requests import Response
+
+Object = dict[str, Any]
+
+# What clients may rely on: the version our answers are modelled on.
+VERSION: Final = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": "v1.36.3+everynode",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "everynode",
+    "platform": "linux/amd64",
+}
+_JSON: Final = {"content-type": "application/json"}
+_AGGREGATED: Final = ("v2", "v2beta1")
+
+
+def answer(path: str, accept: str, kinds: Registry) -> Response | None:
+    """The answer to a question about the server itself; None for other addresses."""
+    match path.strip("/").split("/"):
+        case ["version"]:
+            return _send(VERSION)
+        case ["api"]:
+            return _aggregated(accept, kinds, core=True) or _send(_core_versions())
+        case ["apis"]:
+            return _aggregated(accept, kinds, core=False) or _send(_groups(kinds))
+        case ["api", version]:
+            return _resources(kinds, "", version)
+        case ["apis", group]:
+            found = [each for each in _groups(kinds)["groups"] if each["name"] == group]
+            return _send({"kind": "APIGroup", "apiVersion": "v1", **found[0]}) if found else None
+        case ["apis", group, version]:
+            return _resources(kinds, group, version)
+    return None
+
+
+def _send(body: Object) -> Response:
+    return Response(200, msgspec.json.encode(body), _JSON)
+
+
+def _core_versions() -> Object:
+    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+
+
+def versions_of(kinds: Iterable[Kind]) -> dict[str, dict[str, list[Kind]]]:
+    """Kinds by group and version, in the order in which they were registered."""
+    found: dict[str, dict[str, list[Kind]]] = {}
+    for kind in kinds:
+        found.setdefault(kind.group, {}).setdefault(kind.version, []).append(kind)
+    return found
+
+
+def _groups(kinds: Registry) -> Object:
+    groups = []
+    for group, versions in versions_of(kinds).items():
+        if group:
+            listed = [{"groupVersion": f"{group}/{name}", "version": name} for name in versions]
+            groups.append({"name": group, "versions": listed, "preferredVersion": listed[0]})
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def _resources(kinds: Registry, group: str, version: str) -> Response | None:
+    served = versions_of(kinds).get(group, {}).get(version)
+    if not served:
+        return None
+    resources: list[Object] = []
+    for kind in sorted(served, key=lambda kind: kind.plural):
+        resources.append(_resource(kind))
+        resources += [_part(kind, part) for part in kind.subresources]
+    group_version = f"{group}/{version}" if group else version
+    return _send(
+        {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": group_version,
+            "resources": resources,
+        }
+    )
+
+
+def _resource(kind: Kind) -> Object:
+    entry: Object = {
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    return entry
+
+
+def _part(kind: Kind, part: Subresource) -> Object:
+    entry: Object = {
+        "name": f"{kind.plural}/{part.name}",
+        "singularName": "",
+        "namespaced": kind.namespaced,
+        "kind": part.kind,
+        "verbs": list(part.verbs),
+    }
+    if part.group:
+        entry |= {"group": part.group, "version": part.version}
+    return entry
+
+
+def _aggregated(accept: str, kinds: Registry, *, core: bool) -> Response | None:
+    """Everything at once, for clients that know how to read it."""
+    version = Accept(accept).wanted("APIGroupDiscoveryList", _AGGREGATED)
+    if version is None:
+        return None
+    items = [
+        {
+            "metadata": {"name": group} if group else {},
+            "versions": [_version(name, served) for name, served in versions.items()],
+        }
+        for group, versions in versions_of(kinds).items()
+        if (group == "") is core
+    ]
+    body = {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": f"apidiscovery.k8s.io/{version}",
+        "metadata": {},
+        "items": items,
+    }
+    media = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+    return Response(200, msgspec.json.encode(body), {"content-type": media})
+
+
+def _version(version: str, kinds: list[Kind]) -> Object:
+    resources = []
+    for kind in sorted(kinds, key=lambda kind: kind.plural):
+        entry: Object = {
+            "resource": kind.plural,
+            "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "singularResource": kind.singular,
+            "verbs": list(kind.verbs),
+        }
+        if kind.short_names:
+            entry["shortNames"] = list(kind.short_names)
+        if kind.categories:
+            entry["categories"] = list(kind.categories)
+        if kind.subresources:
+            entry["subresources"] = [_aggregated_part(kind, part) for part in kind.subresources]
+        resources.append(entry)
+    return {"version": version, "resources": resources, "freshness": "Current"}
+
+
+def _aggregated_part(kind: Kind, part: Subresource) -> Object:
+    return {
+        "subresource": part.name,
+        "responseKind": {
+            "group": part.group or kind.group,
+            "version": part.version or kind.version,
+            "kind": part.kind,
+        },
+        "verbs": list(part.verbs),
+    }

@@ -1,0 +1,43 @@
+"""Questions about oneself: who am I, and what may I do. Whoever has the token may do everything."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from everynode.cluster.calls import Call
+from everynode.cluster.reads import JSON_HEADERS
+from everynode.cluster.received import read_object
+from everynode.kube.requests import Response
+
+Object = dict[str, Any]
+
+USER: Final = "everynode-admin"
+GROUPS: Final = ("system:masters", "system:authenticated")
+
+
+def may_i(call: Call) -> Response:
+    """SelfSubjectAccessReview."""
+    return _answer(call, {"allowed": True, "reason": f"{USER} may do everything"})
+
+
+def what_may_i(call: Call) -> Response:
+    """SelfSubjectRulesReview."""
+    resources = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+    others = {"verbs": ["*"], "nonResourceURLs": ["*"]}
+    return _answer(
+        call,
+        {"resourceRules": [resources], "nonResourceRules": [others], "incomplete": False},
+    )
+
+
+def who_am_i(call: Call) -> Response:
+    """SelfSubjectReview."""
+    return _answer(call, {"userInfo": {"username": USER, "groups": list(GROUPS)}})
+
+
+def _answer(call: Call, status: Object) -> Response:
+    review = read_object(call)
+    review["metadata"] = {**review["metadata"], "creationTimestamp": None}
+    return Response(201, msgspec.json.encode({**review, "status": status}), JSON_HEADERS)
