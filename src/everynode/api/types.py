@@ -49,6 +49,10 @@ class FieldInfo(msgspec.Struct, frozen=True, gc=False):
     map_type: str = msgspec.field(default="", name="x-kubernetes-map-type")
     patch_strategy: str = msgspec.field(default="", name="x-kubernetes-patch-strategy")
     patch_merge_key: str = msgspec.field(default="", name="x-kubernetes-patch-merge-key")
+    # How much there may be of it (bytes, items or entries), and what it looks like. Only the
+    # Advanced DaemonSet says.
+    limit: int = 0
+    pattern: str = ""
 
 
 class TypeInfo(msgspec.Struct, frozen=True, gc=False):
@@ -108,8 +112,13 @@ ADVANCED_ROLLING = "io.kruise.apps.RollingUpdateDaemonSet"
 ADVANCED_LIFECYCLE = "io.kruise.apps.Lifecycle"
 ADVANCED_HOOK = "io.kruise.apps.LifecycleHook"
 ADVANCED_SCALE = "io.kruise.apps.ScaleStrategy"
+ADVANCED_SELECTOR = "io.kruise.apps.LabelSelector"
+ADVANCED_REQUIREMENT = "io.kruise.apps.LabelSelectorRequirement"
 ADVANCED_STATUS = "io.kruise.apps.DaemonSetStatus"
 
+LABEL_VALUE = "^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
+MOST_REQUIREMENTS = 32
+MOST_VALUES = 5000
 UPDATE_TYPES = ("RollingUpdate", "OnDelete")
 ROLLING_TYPES = ("Standard", "InPlaceIfPossible", "Surging")
 
@@ -142,6 +151,7 @@ def _object(required: tuple[str, ...] = (), **fields: FieldInfo) -> TypeInfo:
 # Both API versions in one: each has what the other has, so that conversion loses nothing.
 ADVANCED: Mapping[str, TypeInfo] = {
     ADVANCED_DAEMONSET: _object(
+        ("spec",),
         apiVersion=_STRING,
         kind=_STRING,
         metadata=FieldInfo(ref=OBJECT_META),
@@ -150,7 +160,7 @@ ADVANCED: Mapping[str, TypeInfo] = {
     ),
     ADVANCED_SPEC: _object(
         ("selector", "template"),
-        selector=FieldInfo(ref=LABEL_SELECTOR),
+        selector=FieldInfo(ref=ADVANCED_SELECTOR),
         template=FieldInfo(ref=POD_TEMPLATE),
         updateStrategy=FieldInfo(ref=ADVANCED_STRATEGY),
         minReadySeconds=_INT32,
@@ -169,8 +179,36 @@ ADVANCED: Mapping[str, TypeInfo] = {
         maxUnavailable=_AMOUNT,
         maxSurge=_AMOUNT,
         partition=_AMOUNT,
-        selector=FieldInfo(ref=LABEL_SELECTOR),
+        selector=FieldInfo(ref=ADVANCED_SELECTOR),
         paused=_BOOLEAN,
+    ),
+    # The API server must know how much work a rule can be: hence the limits. A list of values can
+    # name every node of a large cluster.
+    ADVANCED_SELECTOR: TypeInfo(
+        type="object",
+        map_type="atomic",
+        fields={
+            "matchLabels": FieldInfo(
+                type="object", values=FieldInfo(type="string", limit=63), limit=MOST_REQUIREMENTS
+            ),
+            "matchExpressions": FieldInfo(
+                type="array",
+                items=FieldInfo(ref=ADVANCED_REQUIREMENT),
+                list_type="atomic",
+                limit=MOST_REQUIREMENTS,
+            ),
+        },
+    ),
+    ADVANCED_REQUIREMENT: _object(
+        ("key", "operator"),
+        key=FieldInfo(type="string", limit=317),
+        operator=FieldInfo(type="string", limit=63),
+        values=FieldInfo(
+            type="array",
+            items=FieldInfo(type="string", limit=63, pattern=LABEL_VALUE),
+            list_type="atomic",
+            limit=MOST_VALUES,
+        ),
     ),
     ADVANCED_LIFECYCLE: _object(
         preDelete=FieldInfo(ref=ADVANCED_HOOK),

@@ -29,7 +29,7 @@ from everynode.api.objects import Condition, ObjectMeta
 from everynode.api.selector import SelectorError, compile_selector
 from everynode.api.times import format_time, seconds
 from everynode.api.types import ADVANCED_SPEC
-from everynode.api.validation.advanced import check_own_fields, rolling_type
+from everynode.api.validation.advanced import check_own_fields, rolling_type, without_nulls
 from everynode.api.validation.faults import invalid, is_int, wrong_type
 from everynode.api.validation.native import check_native_fields
 from everynode.api.validation.shape import check_advanced_shape, check_shape
@@ -76,7 +76,7 @@ def decode_daemonset(raw: bytes | Object, *, flavour: Flavour | None = None) -> 
     faults: list[Fault] = []
     metadata = _read(envelope.metadata, ObjectMeta, "metadata", faults)
     template = envelope.spec.pop("template", None)
-    spec = {name: _decode_any(value) for name, value in envelope.spec.items()}
+    spec = without_nulls({name: _decode_any(value) for name, value in envelope.spec.items()})
     faults += _own_faults(kind, spec, templated=template is not None)
     return DaemonSet(
         flavour=kind,
@@ -203,7 +203,7 @@ def _read_number(value: Any, absent: int) -> int:
 def _read_selector(value: object) -> LabelSelector | None:
     """A label selector that can be used; None if there is none such."""
     try:
-        selector = msgspec.convert(_without_nulls(value), LabelSelector)
+        selector = msgspec.convert(value, LabelSelector)
         compile_selector(selector)
     except (msgspec.ValidationError, SelectorError):
         return None
@@ -343,14 +343,6 @@ def _encode_condition(condition: Condition) -> Object:
         if value
     }
     return made
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
 
 
 # --- Conversion --------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def check_own_fields(daemonset: Object) -> Faults:
-    """Faults in all fields but metadata and template; their types must have been checked."""
+    """Faults in all fields but metadata and template; types checked, nulls removed."""
     for at, rules in _BY_PLACE.items():
         for path, value in _values(daemonset, at):
             yield from (rule.fault(path, value) for rule in rules if not rule.holds(value))
@@ -110,9 +110,18 @@ def check_own_fields(daemonset: Object) -> Faults:
 
 def check_selector_unchanged(old: Object, new: Object) -> Faults:
     """A fault if the selector is another one than before."""
-    before, after = (_bare(each.get("spec", {}).get("selector")) for each in (old, new))
+    before, after = (without_nulls(each)["spec"]["selector"] for each in (old, new))
     if before != after:
         yield IMMUTABLE_SELECTOR.fault("spec.selector", {})
+
+
+def without_nulls(value: Any) -> Any:
+    """The value without fields that are null: the API server drops these."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value
 
 
 def _values(value: Any, at: Where, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -124,13 +133,6 @@ def _values(value: Any, at: Where, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from _values(item, at[1:], f"{path}[{index}]")
     elif value.get(at[0]) is not None:
         yield from _values(value[at[0]], at[1:], f"{path}.{at[0]}" if path else at[0])
-
-
-def _bare(selector: Any) -> Any:
-    """The selector without nulls, which the API server drops."""
-    if isinstance(selector, dict):
-        return {key: item for key, item in selector.items() if item is not None}
-    return selector
 
 
 # --- Amounts -----------------------------------------------------------------------------------
@@ -295,7 +297,6 @@ def _selector_rules(at: Where) -> Iterator[Rule]:
         f"self in {list(operators)}",
         UNKNOWN_OPERATOR,
     )
-    yield Rule((*expression, "values", "[]"), _good_value, f"self.{value}", _VALUE_RULE)
     yield Rule(
         expression,
         lambda e: e["operator"] not in ("In", "NotIn") or bool(e.get("values")),

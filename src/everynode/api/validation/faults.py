@@ -24,6 +24,7 @@ TYPE_INVALID: Final = "FieldValueTypeInvalid"
 
 AT_LEAST_0: Final = "must be greater than or equal to 0"
 GREATER_THAN_0: Final = "must be greater than 0"
+GREATER_THAN_ZERO: Final = "must be greater than zero"
 IMMUTABLE: Final = "field is immutable"
 
 

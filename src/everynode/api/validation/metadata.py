@@ -39,8 +39,12 @@ def check_metadata(
     *,
     name_rule: NameRule = dns_subdomain,
     namespaced: bool = True,
+    custom: bool = False,
 ) -> Faults:
-    """Faults in the metadata of a new object; a namespace may still be missing."""
+    """Faults in the metadata of a new object; a namespace may still be missing.
+
+    Only custom resources may have finalizers of any name.
+    """
     yield from _check_names(metadata, path, name_rule)
     namespace = text(metadata, "namespace")
     if namespace and not namespaced:
@@ -52,9 +56,13 @@ def check_metadata(
     yield from check_annotations(pairs(metadata, "annotations"), f"{path}.annotations")
     yield from _check_owners(metadata, path)
     yield from _check_finalizers(texts(metadata, "finalizers"), f"{path}.finalizers")
+    if not custom:
+        yield from _check_finalizer_names(metadata, path)
 
 
-def check_metadata_update(old: Object, new: Object, path: str = "metadata") -> Faults:
+def check_metadata_update(
+    old: Object, new: Object, path: str = "metadata", *, custom: bool = False
+) -> Faults:
     """Faults in a change of metadata: what may never change, and no new finalizers at the end."""
     if old.get("deletionTimestamp") is not None:
         added = sorted(set(texts(new, "finalizers")) - set(texts(old, "finalizers")))
@@ -73,6 +81,8 @@ def check_metadata_update(old: Object, new: Object, path: str = "metadata") -> F
     yield from check_labels(pairs(new, "labels"), f"{path}.labels")
     yield from check_annotations(pairs(new, "annotations"), f"{path}.annotations")
     yield from _check_owners(new, path)
+    if not custom:
+        yield from _check_finalizer_names(new, path)
 
 
 def check_labels(labels: dict[str, str], path: str) -> Faults:
@@ -136,3 +146,10 @@ def _check_finalizers(finalizers: list[str], path: str) -> Faults:
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         yield invalid(path, finalizers, detail)
+
+
+def _check_finalizer_names(metadata: Object, path: str) -> Faults:
+    for index, name in enumerate(texts(metadata, "finalizers")):
+        if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"{path}.finalizers[{index}]", name, detail)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from everynode.api.amount import NOT_A_PERCENTAGE, OVER_100, parse_amount
 from everynode.api.daemonset import Amount
 from everynode.api.types import UPDATE_TYPES
@@ -72,7 +74,7 @@ def check_status_update(old: Object, new: Object, path: str = "status") -> Fault
 def _check_strategy(strategy: Object, path: str) -> Faults:
     how = strategy.get("type")
     if how not in UPDATE_TYPES:
-        yield unsupported(path, strategy, UPDATE_TYPES)
+        yield unsupported(path, _as_in_go(strategy), UPDATE_TYPES)
     rolling = section(strategy, "rollingUpdate")
     if how != "RollingUpdate":
         return
@@ -91,6 +93,17 @@ def _check_strategy(strategy: Object, path: str) -> Faults:
         yield invalid(f"{here}.maxSurge", rolling["maxSurge"], detail)
     elif not takes_down and not surges:
         yield required(f"{here}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+
+
+def _as_in_go(strategy: Object) -> msgspec.Raw:
+    """The strategy as the API server prints it here: by the names it has inside the server."""
+    rolling = section(strategy, "rollingUpdate")
+    inside = rolling and {
+        "MaxUnavailable": rolling.get("maxUnavailable") or 0,
+        "MaxSurge": rolling.get("maxSurge") or 0,
+    }
+    told = {"Type": strategy.get("type"), "RollingUpdate": inside}
+    return msgspec.Raw(msgspec.json.encode(told))
 
 
 def _check_amount(value: Any, path: str) -> Faults:

@@ -6,7 +6,7 @@ from typing import Final
 
 from everynode.api.selector import label_key_faults, label_value_faults
 from everynode.api.validation.faults import (
-    GREATER_THAN_0,
+    GREATER_THAN_ZERO,
     Faults,
     Object,
     duplicate,
@@ -199,7 +199,7 @@ def check_spreading(spec: Object, path: str) -> Faults:
 def _check_constraint(constraint: Object, path: str) -> Faults:
     skew = number(constraint, "maxSkew") or 0
     if skew <= 0:
-        yield invalid(f"{path}.maxSkew", skew, GREATER_THAN_0)
+        yield invalid(f"{path}.maxSkew", skew, GREATER_THAN_ZERO)
     if not text(constraint, "topologyKey"):
         yield required(f"{path}.topologyKey", "can not be empty")
     action = text(constraint, "whenUnsatisfiable")
@@ -208,7 +208,7 @@ def _check_constraint(constraint: Object, path: str) -> Faults:
         yield unsupported(f"{path}.whenUnsatisfiable", action, supported)
     domains = number(constraint, "minDomains")
     if domains is not None and domains <= 0:
-        yield invalid(f"{path}.minDomains", domains, GREATER_THAN_0)
+        yield invalid(f"{path}.minDomains", domains, GREATER_THAN_ZERO)
     if domains is not None and action != "DoNotSchedule":
         detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
         yield invalid(f"{path}.minDomains", domains, detail)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from everynode.api.validation.faults import (
     invalid,
     is_int,
     required,
+    too_long,
+    too_many,
     unsupported,
     wrong_type,
 )
@@ -33,8 +36,6 @@ _PYTHON: Final[dict[str, type[Any]]] = {
 _BOUNDS: Final = {"int32": 2**31, "int64": 2**63}
 
 
-# Fields of the Advanced DaemonSet that are filled in by its schema: there, null is absent.
-DEFAULTED: Final = frozenset({"updateStrategy", "burstReplicas", "revisionHistoryLimit"})
 # Below these the schema of the Advanced DaemonSet is as forgiving as the native API.
 _FORGIVING: Final = frozenset({OBJECT_META, POD_TEMPLATE})
 
@@ -45,7 +46,7 @@ def check_shape(value: object, name: str, path: str = "") -> Faults:
 
 
 def check_advanced_shape(value: object, name: str, path: str = "") -> Faults:
-    """The same for the Advanced DaemonSet: no nulls, required fields there, enums kept."""
+    """The same for the Advanced DaemonSet: required fields there, enums and limits kept."""
     yield from _check_object(value, name, path, strict=True)
 
 
@@ -59,8 +60,6 @@ def _check_object(value: object, name: str, path: str, *, strict: bool) -> Fault
         item = value.get(key)
         if item is not None:
             yield from _check(item, field, here, strict=strict)
-        elif strict and key in value and key not in DEFAULTED:
-            yield wrong_type(here, None, _kind(field))
         elif strict and field.required:
             yield required(here)
 
@@ -101,14 +100,32 @@ def _check(value: Any, field: FieldInfo, path: str, *, strict: bool) -> Faults:
         yield from _check_number(value, field, path)
     elif not isinstance(value, _PYTHON.get(field.type, object)):
         yield wrong_type(path, value, field.type)
-    elif field.items is not None:
+    else:
+        yield from _check_content(value, field, path, strict=strict)
+        if strict:
+            yield from _check_limits(value, field, path)
+
+
+def _check_content(value: Any, field: FieldInfo, path: str, *, strict: bool) -> Faults:
+    if field.items is not None:
         for index, item in enumerate(value):
             yield from _check(item, field.items, f"{path}[{index}]", strict=strict)
     elif field.values is not None:
         for key, item in value.items():
-            yield from _check(item, field.values, f"{path}.{key}", strict=strict)
-    elif strict and field.enum and value not in field.enum:
+            if item is not None:
+                yield from _check(item, field.values, f"{path}.{key}", strict=strict)
+
+
+def _check_limits(value: Any, field: FieldInfo, path: str) -> Faults:
+    if field.enum and value not in field.enum:
         yield unsupported(path, value, field.enum)
+    if field.limit and len(value) > field.limit:
+        if isinstance(value, str):
+            yield too_long(path, field.limit)
+        else:
+            yield too_many(path, len(value), field.limit)
+    if field.pattern and not re.match(field.pattern.replace("$", r"\Z"), value):
+        yield invalid(path, value, f"{path} in body should match '{field.pattern}'")
 
 
 def _check_reference(value: Any, name: str, path: str, *, strict: bool) -> Faults:
@@ -118,13 +135,6 @@ def _check_reference(value: Any, name: str, path: str, *, strict: bool) -> Fault
             yield wrong_type(path, value, "string")
     elif info.type == "object":
         yield from _check_object(value, name, path, strict=strict)
-
-
-def _kind(field: FieldInfo) -> str:
-    """What JSON Schema calls the type of a field."""
-    if field.ref == INT_OR_STRING:
-        return "integer,string"
-    return field.type or lookup(field.ref).type
 
 
 def _check_number(value: Any, field: FieldInfo, path: str) -> Faults:

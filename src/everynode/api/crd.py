@@ -1,0 +1,283 @@
+"""The CustomResourceDefinition of the Advanced DaemonSet, built from the types and the rules.
+
+There is no webhook: what can be wrong with the DaemonSet's own fields is refused by the schema and
+its CEL rules, which say the same as our own validation because they are the same table. Both
+versions are stored alike, so that converting between them is nothing but a change of the label.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from everynode.api import keys
+from everynode.api.types import (
+    ADVANCED_SPEC,
+    ADVANCED_STATUS,
+    INT_OR_STRING,
+    POD_TEMPLATE,
+    QUANTITY,
+    FieldInfo,
+    lookup,
+)
+from everynode.api.validation.advanced import RULES, Rule, Where
+from everynode.api.validation.faults import INVALID
+
+Object = dict[str, Any]
+
+PLURAL: Final = "daemonsets"
+NAME: Final = f"{PLURAL}.{keys.KRUISE_GROUP}"
+PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_CORE: Final = "io.k8s.api.core.v1."
+
+# Parts of a pod that few write and nobody looks up: any object will do.
+_OPAQUE: Final = frozenset(
+    _CORE + name
+    for name in (
+        *("AWSElasticBlockStoreVolumeSource", "AzureDiskVolumeSource", "AzureFileVolumeSource"),
+        *("CephFSVolumeSource", "CinderVolumeSource", "ClusterTrustBundleProjection"),
+        *("ContainerRestartRule", "EphemeralContainer", "EphemeralVolumeSource"),
+        *("FCVolumeSource", "FlexVolumeSource", "FlockerVolumeSource", "FileKeySelector"),
+        *("GCEPersistentDiskVolumeSource", "GitRepoVolumeSource", "GlusterfsVolumeSource"),
+        *("ISCSIVolumeSource", "PhotonPersistentDiskVolumeSource", "PodCertificateProjection"),
+        *("PodResourceClaim", "PodSchedulingGroup", "PortworxVolumeSource"),
+        *("QuobyteVolumeSource", "RBDVolumeSource", "ScaleIOVolumeSource"),
+        *("StorageOSVolumeSource", "VsphereVirtualDiskVolumeSource"),
+        *("WindowsSecurityContextOptions",),
+    )
+) | {"io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry"}
+
+# Lists that are merged by name when applied on the server's side, as in the native kind.
+_NAMED_LISTS: Final = frozenset({"containers", "initContainers", "volumes"})
+
+_LIMITS: Final = {"string": "maxLength", "array": "maxItems", "object": "maxProperties"}
+
+_DEFAULTS: Final[dict[Where, Any]] = {
+    ("updateStrategy",): {},
+    ("updateStrategy", "type"): "RollingUpdate",
+    ("burstReplicas",): 250,
+    ("revisionHistoryLimit",): 10,
+}
+
+_WORDS: Final[dict[Where, str]] = {
+    (): "What the pods look like, which they are, and how they are replaced by newer ones.",
+    ("selector",): "Which pods are managed; it must match the template's labels and never changes.",
+    ("template",): "The pod to run on every node that it may run on.",
+    ("updateStrategy",): "What happens when the template changes.",
+    ("updateStrategy", "type"): (
+        "RollingUpdate replaces pods within the limits below; OnDelete waits until somebody "
+        "deletes them."
+    ),
+    ("updateStrategy", "rollingUpdate"): "The limits of a rolling update.",
+    ("updateStrategy", "rollingUpdate", "rollingUpdateType"): (
+        "Standard deletes and creates pods. InPlaceIfPossible changes images and resources of "
+        "running pods where it can. Surging is Standard with maxSurge 1 and maxUnavailable 0."
+    ),
+    ("updateStrategy", "rollingUpdate", "type"): "Another spelling of rollingUpdateType.",
+    ("updateStrategy", "rollingUpdate", "maxUnavailable"): (
+        "How many nodes, or which percentage of them, may be without an available pod because of "
+        "the update. 1 if maxSurge is absent, too."
+    ),
+    ("updateStrategy", "rollingUpdate", "maxSurge"): (
+        "On how many nodes, or which percentage of them, a new pod may run beside the old one."
+    ),
+    ("updateStrategy", "rollingUpdate", "partition"): (
+        "How many nodes, or which percentage of them, keep the old pod."
+    ),
+    ("updateStrategy", "rollingUpdate", "selector"): "Which nodes, by their labels, are updated.",
+    ("updateStrategy", "rollingUpdate", "paused"): "Whether the update stops where it is.",
+    ("minReadySeconds",): "For how long a pod must be ready before it counts as available.",
+    ("burstReplicas",): "How many pods are created or deleted at once, at most.",
+    ("revisionHistoryLimit",): "How many old templates are kept to go back to.",
+    ("lifecycle",): "Hooks that hold up the end of a pod.",
+    ("lifecycle", "preDelete"): (
+        "While a pod carries any of these it is marked PreparingDelete instead of being deleted."
+    ),
+    ("lifecycle", "preDelete", "markPodNotReady"): (
+        "Whether such a pod is made not ready, so that no traffic reaches it any more."
+    ),
+    ("lifecycle", "inPlaceUpdate"): "Not available for DaemonSets.",
+    ("lifecycle", "preNormal"): "Accepted and ignored.",
+    ("scaleStrategy",): "How pods are created where there were none.",
+    ("scaleStrategy", "partitionedScaling"): "Whether the partition also holds back creation.",
+}
+
+_COLUMNS: Final = (
+    ("DESIRED", "integer", ".status.desiredNumberScheduled", "nodes that should have a pod", 0),
+    ("CURRENT", "integer", ".status.currentNumberScheduled", "nodes that have a pod", 0),
+    ("READY", "integer", ".status.numberReady", "nodes with a ready pod", 0),
+    ("UP-TO-DATE", "integer", ".status.updatedNumberScheduled", "nodes with the newest pod", 0),
+    ("AVAILABLE", "integer", ".status.numberAvailable", "nodes with an available pod", 0),
+    ("AGE", "date", ".metadata.creationTimestamp", "time since the creation", 0),
+    ("CONTAINERS", "string", ".spec.template.spec.containers[*].name", "names of containers", 1),
+    ("IMAGES", "string", ".spec.template.spec.containers[*].image", "images of containers", 1),
+)
+
+
+def crd() -> Object:
+    """The whole definition, ready to be applied."""
+    names = {
+        "kind": keys.KIND,
+        "listKind": f"{keys.KIND}List",
+        "plural": PLURAL,
+        "singular": "daemonset",
+        "shortNames": ["daemon", "ads"],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": NAME},
+        "spec": {
+            "group": keys.KRUISE_GROUP,
+            "names": names,
+            "scope": "Namespaced",
+            "conversion": {"strategy": "None"},
+            "versions": [_version("v1alpha1", stored=False), _version("v1beta1", stored=True)],
+        },
+    }
+
+
+def _version(name: str, *, stored: bool) -> Object:
+    return {
+        "name": name,
+        "served": True,
+        "storage": stored,
+        "schema": {"openAPIV3Schema": schema()},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [
+            {"name": name, "type": kind, "jsonPath": path, "description": words}
+            | ({"priority": priority} if priority else {})
+            for name, kind, path, words, priority in _COLUMNS
+        ],
+    }
+
+
+def schema() -> Object:
+    """The schema of one version, which is that of the other, too."""
+    made: Object = {
+        "type": "object",
+        "description": "One pod on every node, rolled out safely.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": _own(ADVANCED_SPEC, ()),
+            "status": _own(ADVANCED_STATUS, ("status",)),
+        },
+    }
+    for rule in RULES:
+        place = _place(made, rule.at)
+        place.setdefault("x-kubernetes-validations", []).append(_validation(rule))
+    return made
+
+
+# --- The DaemonSet's own fields ----------------------------------------------------------------
+
+
+def _own(name: str, at: Where) -> Object:
+    info = lookup(name)
+    properties = {key: _own_field(field, (*at, key)) for key, field in info.fields.items()}
+    made = _described({"type": "object", "properties": properties}, at)
+    if info.required:
+        made["required"] = list(info.required)
+    if info.map_type:
+        made["x-kubernetes-map-type"] = info.map_type
+    return made
+
+
+def _own_field(field: FieldInfo, at: Where) -> Object:
+    if field.ref == POD_TEMPLATE:
+        return _described(_pod_part(POD_TEMPLATE), at)
+    if field.ref == INT_OR_STRING:
+        made: Object = {"x-kubernetes-int-or-string": True}
+    elif field.ref and lookup(field.ref).fields:
+        made = _own(field.ref, at)
+    else:
+        made = _plain(field)
+        if field.items is not None:
+            made["items"] = _own_field(field.items, (*at, "[]"))
+        if field.values is not None:
+            made["additionalProperties"] = _own_field(field.values, (*at, "{}"))
+        if field.enum:
+            made["enum"] = list(field.enum)
+        if field.list_type:
+            made["x-kubernetes-list-type"] = field.list_type
+        if field.list_map_keys:
+            made["x-kubernetes-list-map-keys"] = list(field.list_map_keys)
+        if field.limit:
+            made[_LIMITS[field.type]] = field.limit
+        if field.pattern:
+            made["pattern"] = field.pattern
+    if at in _DEFAULTS:
+        made["default"] = _DEFAULTS[at]
+    return _described(made, at)
+
+
+def _described(made: Object, at: Where) -> Object:
+    words = _WORDS.get(at)
+    return {"description": words} | made if words else made
+
+
+def _plain(field: FieldInfo) -> Object:
+    """The type of a scalar, or of a list or map without its content."""
+    if field.ref:
+        info = lookup(field.ref)
+        made: Object = {"type": info.type or "string"}
+        if info.format:
+            made["format"] = info.format
+        return made
+    made = {"type": field.type}
+    if field.format in ("int32", "int64"):
+        made["format"] = field.format
+    return made
+
+
+# --- The pod -----------------------------------------------------------------------------------
+
+
+def _pod_part(name: str) -> Object:
+    """An object of the pod: its known fields, and room for those of newer Kubernetes."""
+    made: Object = {"type": "object", PRESERVE: True}
+    info = lookup(name)
+    if name not in _OPAQUE and info.fields:
+        made["properties"] = {key: _pod_field(key, field) for key, field in info.fields.items()}
+    return made
+
+
+def _pod_field(name: str, field: FieldInfo) -> Object:
+    if field.ref == QUANTITY:
+        # A number with a fraction is a quantity, too; no type of a schema allows all of these.
+        return {PRESERVE: True}
+    if field.ref == INT_OR_STRING:
+        return {"x-kubernetes-int-or-string": True}
+    if field.ref and lookup(field.ref).type == "object":
+        return _pod_part(field.ref)
+    made: Object = {"type": _plain(field)["type"]}
+    if field.items is not None:
+        made["items"] = _pod_field("", field.items)
+        if name in _NAMED_LISTS:
+            made |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+            made["items"]["required"] = ["name"]
+    if field.values is not None:
+        made["additionalProperties"] = _pod_field("", field.values)
+    if name == "restartPolicy" and field.enum:  # the pod's, not a container's
+        made["enum"] = ["Always"]
+    return made
+
+
+# --- The rules ---------------------------------------------------------------------------------
+
+
+def _place(made: Object, at: Where) -> Object:
+    for name in at:
+        made = made["items"] if name == "[]" else made["properties"][name]
+    return made
+
+
+def _validation(rule: Rule) -> Object:
+    made: Object = {"rule": rule.cel, "message": rule.message}
+    if rule.field:
+        made["fieldPath"] = "." + ".".join(rule.field)
+    if rule.reason != INVALID:
+        made["reason"] = rule.reason
+    return made

@@ -1,0 +1,217 @@
+"""Whether a pod, or the template of one, is right."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everynode.api.daemonset import Fault
+from everynode.api.defaults import default_pod, default_template
+from everynode.api.selector import label_key_faults
+from everynode.api.types import POD, POD_TEMPLATE
+from everynode.api.validation.container import Surroundings, check_containers
+from everynode.api.validation.faults import (
+    Faults,
+    Object,
+    duplicate,
+    forbidden,
+    invalid,
+    invalid_each,
+    required,
+    unsupported,
+)
+from everynode.api.validation.metadata import check_annotations, check_labels, check_metadata
+from everynode.api.validation.names import dns_label, dns_search, dns_subdomain, ip_address
+from everynode.api.validation.reading import flag, number, pairs, section, sections, text, texts
+from everynode.api.validation.resources import check_overhead, check_resources
+from everynode.api.validation.scheduling import check_affinity, check_spreading, check_tolerations
+from everynode.api.validation.security import check_pod_security
+from everynode.api.validation.shape import check_shape
+from everynode.api.validation.volume import check_volumes
+
+_ENUMS: Final = (
+    ("restartPolicy", ("Always", "OnFailure", "Never")),
+    ("dnsPolicy", ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")),
+)
+_PATTERNS: Final = (
+    ("serviceAccountName", dns_subdomain),
+    ("nodeName", dns_subdomain),
+    ("hostname", dns_label),
+    ("subdomain", dns_label),
+    ("priorityClassName", dns_subdomain),
+    ("runtimeClassName", dns_subdomain),
+)
+_MAX_INT32: Final = 2**31 - 1
+
+
+def validate_template(template: object, path: str = "template") -> list[Fault]:
+    """Everything wrong with a pod template, told after the API's defaults are filled in."""
+    wrong = list(check_shape(template, POD_TEMPLATE, path))
+    if wrong or not isinstance(template, dict):
+        return wrong
+    return list(check_template(default_template(template), path))
+
+
+def validate_pod(pod: object) -> list[Fault]:
+    """Everything wrong with a new pod, told after the API's defaults are filled in."""
+    wrong = list(check_shape(pod, POD))
+    if wrong or not isinstance(pod, dict):
+        return wrong
+    made = default_pod(pod)
+    return [*check_metadata(section(made, "metadata") or {}), *_check_pod(made)]
+
+
+def check_template(template: Object, path: str) -> Faults:
+    """Faults in a pod template whose types have been checked and whose defaults are there."""
+    metadata = section(template, "metadata") or {}
+    # The API server leaves `metadata` out of these two paths.
+    yield from check_labels(pairs(metadata, "labels"), f"{path}.labels")
+    yield from check_annotations(pairs(metadata, "annotations"), f"{path}.annotations")
+    spec = section(template, "spec") or {}
+    yield from _check_spec(spec, f"{path}.spec", is_pod=False)
+    if spec.get("ephemeralContainers"):
+        detail = "ephemeral containers not allowed in pod template"
+        yield forbidden(f"{path}.spec.ephemeralContainers", detail)
+
+
+def _check_pod(pod: Object) -> Faults:
+    spec = section(pod, "spec") or {}
+    yield from _check_spec(spec, "spec", is_pod=True)
+    for kind in ("containers", "initContainers"):
+        for here, container in sections(spec, kind, "spec"):
+            image = text(container, "image")
+            if image != image.strip():
+                detail = "must not have leading or trailing whitespace"
+                yield invalid(f"{here}.image", image, detail)
+    if spec.get("ephemeralContainers"):
+        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if text(spec, "nodeName") and spec.get("schedulingGates"):
+        detail = "cannot be set until all schedulingGates have been cleared"
+        yield forbidden("spec.nodeName", detail)
+
+
+def _check_spec(spec: Object, path: str, *, is_pod: bool) -> Faults:
+    volumes: dict[str, Object] = {}
+    yield from check_volumes(spec, path, volumes)
+    surroundings = Surroundings(
+        volumes=volumes,
+        claims=[text(claim, "name") for _, claim in sections(spec, "resourceClaims", path)],
+        grace=number(spec, "terminationGracePeriodSeconds"),
+        host_users=spec.get("hostUsers") is not False,
+    )
+    yield from check_containers(spec, path, surroundings)
+    yield from _check_pod_resources(spec, path, surroundings.claims)
+    yield from _check_host_network(spec, path, is_pod=is_pod)
+    yield from _check_enums(spec, path)
+    yield from check_labels(pairs(spec, "nodeSelector"), f"{path}.nodeSelector")
+    yield from check_pod_security(spec, path, is_pod=is_pod)
+    yield from check_affinity(spec, path)
+    yield from _check_dns(spec, path)
+    yield from _check_gates(spec, path)
+    yield from check_spreading(spec, path)
+    yield from _check_names(spec, path)
+    yield from check_tolerations(spec, path)
+    yield from _check_aliases(spec, path)
+    yield from _check_os(spec, path)
+
+
+def _check_pod_resources(spec: Object, path: str, claims: list[str]) -> Faults:
+    resources = section(spec, "resources")
+    if resources is not None:
+        yield from check_resources(resources, f"{path}.resources", claims=claims, of_pod=True)
+    overhead = section(spec, "overhead")
+    if overhead is not None:
+        yield from check_overhead(overhead, f"{path}.overhead")
+
+
+def _check_host_network(spec: Object, path: str, *, is_pod: bool) -> Faults:
+    if not flag(spec, "hostNetwork"):
+        return
+    for where, container in sections(spec, "containers", path):
+        for here, port in sections(container, "ports", where):
+            inside, outside = number(port, "containerPort") or 0, number(port, "hostPort") or 0
+            # A template may leave it out: the pod gets the same number then.
+            if (is_pod or outside) and outside != inside:
+                detail = "must match `containerPort` when `hostNetwork` is true"
+                yield invalid(f"{here}.hostPort", outside, detail)
+
+
+def _check_enums(spec: Object, path: str) -> Faults:
+    for name, supported in _ENUMS:
+        value = text(spec, name)
+        if value not in supported:
+            yield unsupported(f"{path}.{name}", value, supported)
+    policy = spec.get("preemptionPolicy")
+    if policy is not None and policy not in ("PreemptLowerPriority", "Never"):
+        yield unsupported(f"{path}.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
+
+
+def _check_names(spec: Object, path: str) -> Faults:
+    for name, rule in _PATTERNS:
+        value = text(spec, name)
+        if value:
+            yield from invalid_each(f"{path}.{name}", value, rule(value))
+    deadline = number(spec, "activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= _MAX_INT32:
+        detail = f"must be between 1 and {_MAX_INT32}, inclusive"
+        yield invalid(f"{path}.activeDeadlineSeconds", deadline, detail)
+
+
+def _check_dns(spec: Object, path: str) -> Faults:
+    here, config = f"{path}.dnsConfig", section(spec, "dnsConfig")
+    if text(spec, "dnsPolicy") == "None" and config is None:
+        yield required(here, "must provide `dnsConfig` when `dnsPolicy` is None")
+    if config is None:
+        return
+    servers, searches = texts(config, "nameservers"), texts(config, "searches")
+    if text(spec, "dnsPolicy") == "None" and not servers:
+        detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        yield required(f"{here}.nameservers", detail)
+        return
+    if len(servers) > 3:
+        yield invalid(f"{here}.nameservers", servers, "must not have more than 3 nameservers")
+    for index, server in enumerate(servers):
+        yield from invalid_each(f"{here}.nameservers[{index}]", server, ip_address(server))
+    if len(searches) > 32:
+        yield invalid(f"{here}.searches", searches, "must not have more than 32 search paths")
+    if len(" ".join(searches)) > 2048:
+        detail = "must not have more than 2048 characters (including spaces) in the search list"
+        yield invalid(f"{here}.searches", searches, detail)
+    for index, search in enumerate(searches):
+        name = search.removesuffix(".")
+        if search != ".":
+            yield from invalid_each(f"{here}.searches[{index}]", name, dns_search(name))
+    for where, option in sections(config, "options", here):
+        if not text(option, "name"):
+            yield required(where, "must not be empty")
+
+
+def _check_gates(spec: Object, path: str) -> Faults:
+    for here, gate in sections(spec, "readinessGates", path):
+        kind = text(gate, "conditionType")
+        yield from invalid_each(f"{here}.conditionType", kind, label_key_faults(kind))
+    seen: list[str] = []
+    for here, gate in sections(spec, "schedulingGates", path):
+        name = text(gate, "name")
+        yield from invalid_each(here, name, label_key_faults(name))
+        if name in seen:
+            yield duplicate(here, name)
+        seen.append(name)
+
+
+def _check_aliases(spec: Object, path: str) -> Faults:
+    for here, alias in sections(spec, "hostAliases", path):
+        address = text(alias, "ip")
+        yield from invalid_each(f"{here}.ip", address, ip_address(address))
+        for index, name in enumerate(texts(alias, "hostnames")):
+            yield from invalid_each(f"{here}.hostnames[{index}]", name, dns_subdomain(name))
+
+
+def _check_os(spec: Object, path: str) -> Faults:
+    os = section(spec, "os")
+    if os is None:
+        return
+    name = text(os, "name")
+    if not name:
+        yield required(f"{path}.os.name")
+    elif name not in ("linux", "windows"):
+        yield unsupported(f"{path}.os", name, ("linux", "windows"))
