@@ -205,9 +205,12 @@ def deadline(puller: Pod, settings: Settings) -> float:
 
 
 def _has_image(status: ContainerStatus) -> bool:
-    if status.image_id or status.state.running is not None or status.state.terminated is not None:
+    if status.image_id or status.state.running is not None:
         return True
-    waiting = status.state.waiting
+    ended, waiting = status.state.terminated, status.state.waiting
+    if ended is not None:
+        # So the kubelet calls a container that it never made.
+        return ended.reason not in ("", "ContainerStatusUnknown")
     return waiting is not None and waiting.reason not in (*_BEFORE, *_TROUBLE)
 
 

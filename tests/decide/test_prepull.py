@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from tests.decide.samples import (
+    NOW,
+    advanced,
+    container,
+    container_status,
+    pod,
+    pod_json,
+    read_pod,
+    revision,
+    template,
+    template_with,
+)
+
+from everynode.api import keys
+from everynode.api.daemonset import Amount, DaemonSet, Strategy, UpdateType
+from everynode.api.objects import Pod
+from everynode.api.times import format_time
+from everynode.decide.actions import Because, CreatePod, DeletePod, PatchPod
+from everynode.decide.prepull import (
+    Place,
+    Pulls,
+    Settings,
+    Verdict,
+    judge,
+    may_start,
+    new_images,
+    plan_pulls,
+    read_settings,
+)
+from everynode.decide.puller import Pull, puller_name
+
+OLD = revision(template_with(image="registry.example/agent:1"), "old")
+NEW = revision(template_with(image="registry.example/agent:2"), "new")
+DS = advanced(NEW.template)
+
+
+def annotated(**values: str) -> DaemonSet:
+    names = {
+        "parallelism": keys.PREDOWNLOAD_PARALLELISM,
+        "timeout": keys.PREDOWNLOAD_TIMEOUT,
+        "ready": keys.PREDOWNLOAD_MIN_UPDATED_READY,
+    }
+    noted = {names[key]: value for key, value in values.items()}
+    return advanced(NEW.template, metadata={"annotations": noted})
+
+
+# --- Settings ----------------------------------------------------------------------------------
+
+
+def test_nothing_is_pulled_unless_the_annotation_asks_for_it() -> None:
+    assert read_settings(DS) is None
+    assert read_settings(DS, always=True) == Settings(parallelism=1, timeout=300)
+    assert read_settings(annotated(parallelism="10")) == Settings(parallelism=10)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"timeout": "60"}, Settings(timeout=60)),
+        ({"ready": "3"}, Settings(min_updated_ready=Amount(3))),
+        ({"ready": "20%"}, Settings(min_updated_ready=Amount(20, percent=True))),
+        ({"parallelism": "0"}, Settings(parallelism=0)),
+    ],
+)
+def test_annotations_say_how_much_is_pulled(values: dict[str, str], expected: Settings) -> None:
+    assert read_settings(annotated(**values), always=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"parallelism": "many"}, keys.PREDOWNLOAD_PARALLELISM),
+        ({"parallelism": "-1"}, keys.PREDOWNLOAD_PARALLELISM),
+        ({"parallelism": "1.5"}, keys.PREDOWNLOAD_PARALLELISM),
+        ({"parallelism": "9" * 5000}, keys.PREDOWNLOAD_PARALLELISM),
+        ({"timeout": "0"}, keys.PREDOWNLOAD_TIMEOUT),
+        ({"ready": "some"}, keys.PREDOWNLOAD_MIN_UPDATED_READY),
+        ({"ready": ""}, keys.PREDOWNLOAD_MIN_UPDATED_READY),
+    ],
+)
+def test_a_malformed_annotation_is_named_and_takes_its_default(
+    values: dict[str, str], key: str
+) -> None:
+    found = read_settings(annotated(**values), always=True)
+    assert found is not None
+    assert (found.parallelism, found.timeout, found.min_updated_ready) == (1, 300, None)
+    (fault,) = found.faults
+    assert key in fault.path
+
+
+@pytest.mark.parametrize(
+    ("least", "updated_ready", "starts"),
+    [
+        (None, 0, True),
+        (Amount(3), 2, False),
+        (Amount(3), 3, True),
+        (Amount(25, percent=True), 2, False),  # 25% of 10 is 3
+        (Amount(25, percent=True), 3, True),
+    ],
+)
+def test_pulling_waits_for_updated_pods_that_are_ready(
+    least: Amount | None, updated_ready: int, starts: bool
+) -> None:
+    settings = Settings(min_updated_ready=least)
+    assert may_start(DS, settings, desired=10, updated_ready=updated_ready) is starts
+
+
+@pytest.mark.parametrize(
+    ("strategy", "starts"),
+    [
+        (Strategy(max_unavailable=Amount(9)), True),
+        (Strategy(max_unavailable=Amount(10)), False),
+        (Strategy(max_unavailable=Amount(100, percent=True)), False),
+        (Strategy(max_unavailable=Amount(10), partition=Amount(5)), True),
+        (Strategy(type=UpdateType.ON_DELETE, max_unavailable=Amount(10)), True),
+    ],
+)
+def test_nothing_is_pulled_ahead_of_an_update_that_goes_everywhere_at_once(
+    strategy: Strategy, starts: bool
+) -> None:
+    ds = advanced(NEW.template, strategy=strategy)
+    assert may_start(ds, Settings(), desired=10, updated_ready=0) is starts
+
+
+# --- Images ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ([container("a", "x:1")], [container("a", "x:2")], [Pull("x:2")]),
+        ([container("a", "x:1")], [container("a", "docker.io/library/x:1")], []),
+        ([container("a", "x:1")], [container("a", "x:1"), container("b", "y:1")], [Pull("y:1")]),
+        ([container("a", "x:1"), container("b", "y:1")], [container("a", "y:1")], []),
+        ([container("a", "x:1")], [container("a", "y:1"), container("b", "y:1")], [Pull("y:1")]),
+        (
+            [container("a", "x:1")],
+            [container("a", "x:2", imagePullPolicy="Always")],
+            [Pull("x:2", "Always")],
+        ),
+        ([container("a", "x:1")], [container("a", "x:2", imagePullPolicy="Never")], []),
+    ],
+)
+def test_the_images_that_the_old_template_does_not_use_are_pulled(
+    old: list[Any], new: list[Any], expected: list[Pull]
+) -> None:
+    assert list(new_images(template(containers=old), template(containers=new))) == expected
+
+
+def test_images_of_init_containers_are_not() -> None:
+    new = template(initContainers=[container("init", "z:9")])
+    assert new_images(template(), new) == ()
+
+
+# --- Pullers -----------------------------------------------------------------------------------
+
+
+def place(node: str, hash: str = "old", *, pulled: str = "", puller: Pod | None = None) -> Place:
+    annotations = {keys.PULLED: pulled} if pulled else {}
+    made = pod_json(hash, annotations=annotations, metadata={"name": f"agent-{node}"})
+    made["spec"]["nodeName"] = node
+    return Place(node, read_pod(made), puller)
+
+
+def puller(node: str, *, age: float = 10, revision: str = "new", **made: Any) -> Pod:
+    created = {"creationTimestamp": format_time(NOW - age), "name": puller_name(DS, node, revision)}
+    fields = {"phase": "Pending", "statuses": [waiting("ContainerCreating")], "gates": ()} | made
+    return pod("", metadata=created, containers=[container("pull-0", "x:2")], **fields)
+
+
+def waiting(reason: str, message: str = "") -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"name": "pull-0", "image": "x:2", "state": state}
+
+
+def plan(*places: Place, parallelism: int = 1, **more: Any) -> Pulls:
+    settings = Settings(parallelism=parallelism)
+    return plan_pulls(DS, NEW, {"old": OLD, "new": NEW}, places, settings=settings, now=NOW, **more)
+
+
+def test_pullers_start_in_the_order_of_the_update_and_no_more_than_allowed() -> None:
+    pulls = plan(place("n1"), place("n3"), place("n2"), parallelism=2)
+    assert [(each.node, each.because) for each in pulls.actions] == [
+        ("n3", Because.PULL),
+        ("n2", Because.PULL),
+    ]
+    assert all(isinstance(each, CreatePod) for each in pulls.actions)
+    assert (pulls.done, pulls.total) == (0, 3)
+
+
+def test_running_pullers_use_up_the_parallelism() -> None:
+    pulls = plan(place("n3", puller=puller("n3")), place("n2"))
+    assert pulls.actions == ()
+    assert pulls.wake_at == NOW + 290
+
+
+def test_pulling_can_be_held() -> None:
+    assert plan(place("n1"), parallelism=0).actions == ()
+    assert plan(place("n1"), start=False).actions == ()
+
+
+@pytest.mark.parametrize(
+    "idle",
+    [
+        place("n1", "new"),  # has the target
+        place("n1", pulled="new"),  # has the images
+        place("n1", "lost"),  # nobody knows what it has
+        Place("n1", None),
+        Place("n1", pod("old", metadata={"deletionTimestamp": format_time(NOW)})),
+    ],
+)
+def test_nodes_that_need_nothing_get_no_puller(idle: Place) -> None:
+    assert plan(idle).actions == ()
+
+
+def test_what_was_pulled_is_noted_before_the_puller_goes() -> None:
+    ended = puller("n1", phase="Failed", statuses=[container_status("pull-0", "x:2")])
+    (noted,) = plan(place("n1", puller=ended), place("n0")).actions
+    assert isinstance(noted, PatchPod)
+    assert noted.name == "agent-n1"
+    assert noted.body["metadata"]["annotations"] == {keys.PULLED: "new"}
+    assert noted.notice is None
+
+    gone, next_one = plan(place("n1", pulled="new", puller=ended), place("n0")).actions
+    assert isinstance(gone, DeletePod)
+    assert (gone.name, gone.uid, gone.resource_version) == (ended.name, ended.uid, "42")
+    assert isinstance(next_one, CreatePod)
+    assert next_one.node == "n0"
+
+
+def test_a_failure_is_told_and_not_tried_again() -> None:
+    late = puller("n1", age=300, statuses=[waiting("ImagePullBackOff", "no such tag")])
+    (noted,) = plan(place("n1", puller=late)).actions
+    assert isinstance(noted, PatchPod)
+    assert noted.notice is not None
+    assert noted.notice.type == "Warning"
+    assert "no such tag" in noted.notice.message
+    assert "n1" in noted.notice.message
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        place("n1", "new", puller=puller("n1")),  # updated meanwhile
+        place("n1", puller=puller("n1", revision="former")),  # for another target
+        Place("n1", None, puller("n1")),
+    ],
+)
+def test_a_puller_that_is_no_longer_needed_goes(over: Place) -> None:
+    (gone,) = plan(over).actions
+    assert isinstance(gone, DeletePod)
+    assert gone.because is Because.PULLED
+
+
+def test_a_puller_that_goes_already_is_left_to_go() -> None:
+    going = puller("n1")
+    going = msgspec.structs.replace(
+        going,
+        metadata=msgspec.structs.replace(
+            going.metadata, deletion_timestamp=going.metadata.creation_timestamp
+        ),
+    )
+    assert plan(place("n1", puller=going)).actions == ()
+
+
+@pytest.mark.parametrize(
+    ("made", "verdict"),
+    [
+        ({"statuses": []}, Verdict.PULLING),
+        ({}, Verdict.PULLING),
+        ({"statuses": [waiting("ErrImagePull")]}, Verdict.PULLING),  # the kubelet tries again
+        ({"statuses": [waiting("ErrImagePull")], "age": 301}, Verdict.FAILED),
+        ({"statuses": [], "age": 301}, Verdict.FAILED),
+        ({"statuses": [], "phase": "Failed"}, Verdict.FAILED),
+        ({"statuses": [waiting("CreateContainerConfigError")]}, Verdict.PULLED),
+        ({"statuses": [waiting("RunContainerError")]}, Verdict.PULLED),
+        ({"statuses": [waiting("CreateContainerError")], "age": 301}, Verdict.PULLED),
+        ({"statuses": [container_status("pull-0", "x:2")]}, Verdict.PULLED),
+        (
+            {"statuses": [container_status("pull-0", "x:2")], "phase": "Failed", "age": 999},
+            Verdict.PULLED,
+        ),
+    ],
+)
+def test_an_image_is_there_when_anything_but_the_pull_failed(
+    made: dict[str, Any], verdict: Verdict
+) -> None:
+    assert judge(puller("n1", **made), Settings(), now=NOW)[0] is verdict
+
+
+def test_a_container_that_was_never_created_because_time_ran_out_has_no_image() -> None:
+    # The kubelet reports such containers as terminated, without an image's id.
+    state = {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown"}}
+    status = {"name": "pull-0", "image": "x:2", "state": state}
+    out_of_time = puller("n1", phase="Failed", reason="DeadlineExceeded", statuses=[status])
+    assert judge(out_of_time, Settings(), now=NOW) == (Verdict.FAILED, "DeadlineExceeded")
+
+
+def test_all_images_must_be_there() -> None:
+    two = pod(
+        containers=[container("pull-0", "x:2"), container("pull-1", "y:2")],
+        statuses=[container_status("pull-0", "x:2")],
+        metadata={"creationTimestamp": format_time(NOW - 5)},
+    )
+    assert judge(two, Settings(), now=NOW)[0] is Verdict.PULLING
