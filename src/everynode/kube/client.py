@@ -27,7 +27,7 @@ from everynode.kube.verbs import EVERYTHING, Scope
 T = TypeVar("T")
 
 WRITE_SECONDS: Final = 10.0  # how long the server may work on a write when nobody says less
-_READ_ATTEMPTS: Final = 4
+READ_ATTEMPTS: Final = 4
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 5.0
 
@@ -91,13 +91,15 @@ class Client:
         self._idle.set()
         self._uncertain_until = float("-inf")
 
-    async def read(self, request: Request, decode: Callable[[bytes], T]) -> T:
+    async def read(
+        self, request: Request, decode: Callable[[bytes], T], *, attempts: int = READ_ATTEMPTS
+    ) -> T:
         """Read something, trying again while the server cannot serve."""
-        for attempt in range(_READ_ATTEMPTS):
+        for attempt in range(attempts):
             try:
                 return decode((await self._send(request)).body)
             except (Unavailable, TooManyRequests) as error:
-                if attempt == _READ_ATTEMPTS - 1:
+                if attempt == attempts - 1:
                     raise
                 await self._clock.sleep(self._pause(attempt, error.retry_after))
         raise AssertionError("unreachable")
