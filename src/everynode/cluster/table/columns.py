@@ -1,0 +1,183 @@
+"""Which columns each resource has, and who fills them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from everynode.cluster.table import cells
+from everynode.cluster.table.cells import Row
+from everynode.cluster.table.event import event_row
+from everynode.cluster.table.jsonpath import PathError, compile_path, custom_cell
+from everynode.cluster.table.pod import pod_row
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; those with a priority above zero are shown in wide output only."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    priority: int = 0
+    description: str = ""
+
+    def definition(self) -> Object:
+        """The column as tables declare it."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "format": self.format,
+            "description": self.description,
+            "priority": self.priority,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a resource, and what makes a row of an object at a time."""
+
+    columns: tuple[Column, ...]
+    row: Callable[[Object, float], Row]
+
+
+_NAME: Final = Column("Name", format="name")
+
+
+def _columns(
+    *names: str, wide: Sequence[str] = (), integers: Sequence[str] = ()
+) -> tuple[Column, ...]:
+    shown = [Column(name, "integer" if name in integers else "string") for name in names]
+    return (_NAME, *shown, *(Column(name, priority=1) for name in wide))
+
+
+_CONTAINERS: Final = ("Containers", "Images", "Selector")
+_SUBJECTS: Final = ("Users", "Groups", "ServiceAccounts")
+_DAEMONSET_NUMBERS: Final = ("Desired", "Current", "Ready", "Up-to-date", "Available")
+_EVENT: Final = (
+    Column("Last Seen"),
+    Column("Type"),
+    Column("Reason"),
+    Column("Object"),
+    Column("Subobject", priority=1),
+    Column("Source", priority=1),
+    Column("Message"),
+    Column("First Seen", priority=1),
+    Column("Count", priority=1),
+    Column("Name", format="name", priority=1),
+)
+
+# What has no columns of its own shows when it was made.
+_GENERIC: Final = Layout((_NAME, Column("Created At", "date")), cells.generic_row)
+
+_LAYOUTS: Final[dict[str, Layout]] = {
+    "pods": Layout(
+        _columns(
+            "Ready",
+            "Status",
+            "Restarts",
+            "Age",
+            wide=("IP", "Node", "Nominated Node", "Readiness Gates"),
+        ),
+        pod_row,
+    ),
+    "nodes": Layout(
+        _columns(
+            "Status",
+            "Roles",
+            "Age",
+            "Version",
+            wide=("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"),
+        ),
+        cells.node_row,
+    ),
+    "namespaces": Layout(_columns("Status", "Age"), cells.namespace_row),
+    "events": Layout(_EVENT, event_row),
+    "events.events.k8s.io": Layout(_EVENT, event_row),
+    "configmaps": Layout(_columns("Data", "Age"), cells.config_map_row),
+    "secrets": Layout(_columns("Type", "Data", "Age"), cells.secret_row),
+    "serviceaccounts": Layout(_columns("Age"), cells.aged_row),
+    "services": Layout(
+        _columns("Type", "Cluster-IP", "External-IP", "Port(s)", "Age", wide=("Selector",)),
+        cells.service_row,
+    ),
+    "daemonsets.apps": Layout(
+        _columns(
+            *_DAEMONSET_NUMBERS,
+            "Node Selector",
+            "Age",
+            wide=_CONTAINERS,
+            integers=_DAEMONSET_NUMBERS,
+        ),
+        cells.daemon_set_row,
+    ),
+    "deployments.apps": Layout(
+        _columns("Ready", "Up-to-date", "Available", "Age", wide=_CONTAINERS), cells.deployment_row
+    ),
+    "controllerrevisions.apps": Layout(
+        _columns("Controller", "Revision", "Age"), cells.revision_row
+    ),
+    "leases.coordination.k8s.io": Layout(_columns("Holder", "Age"), cells.lease_row),
+    "priorityclasses.scheduling.k8s.io": Layout(
+        (
+            _NAME,
+            Column("Value", "integer"),
+            Column("Global-Default", "boolean"),
+            Column("Age"),
+            Column("PreemptionPolicy"),
+        ),
+        cells.priority_class_row,
+    ),
+    "poddisruptionbudgets.policy": Layout(
+        _columns(
+            "Min Available",
+            "Max Unavailable",
+            "Allowed Disruptions",
+            "Age",
+            integers=("Allowed Disruptions",),
+        ),
+        cells.disruption_budget_row,
+    ),
+    "rolebindings.rbac.authorization.k8s.io": Layout(
+        _columns("Role", "Age", wide=_SUBJECTS), cells.binding_row
+    ),
+    "clusterrolebindings.rbac.authorization.k8s.io": Layout(
+        _columns("Role", "Age", wide=_SUBJECTS), cells.binding_row
+    ),
+}
+
+
+def layout_of(resource: str) -> Layout:
+    """The columns of a resource that is not a custom one, named as in `daemonsets.apps`."""
+    return _LAYOUTS.get(resource, _GENERIC)
+
+
+def custom_layout(columns: Sequence[Mapping[str, Any]]) -> Layout:
+    """The columns that a CustomResourceDefinition asks for; without any, the age."""
+    if not columns:
+        columns = [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
+    shown, finders = [_NAME], []
+    for column in columns:
+        path = column.get("jsonPath", "")
+        try:
+            finders.append((compile_path(path), column.get("type", "string")))
+        except PathError:
+            break  # as the real server: what comes after a path it cannot read is not shown
+        shown.append(
+            Column(
+                column.get("name", ""),
+                column.get("type", "string"),
+                column.get("format", ""),
+                column.get("priority", 0),
+                column.get("description", ""),
+            )
+        )
+
+    def row(obj: Object, now: float) -> Row:
+        found = [custom_cell(find(obj), kind, now) for find, kind in finders]
+        return Row([cells.name_of(obj), *found])
+
+    return Layout(tuple(shown), row)
