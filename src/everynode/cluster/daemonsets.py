@@ -7,7 +7,8 @@ from typing import Any
 from everynode.api import keys
 from everynode.api.daemonset import Fault
 from everynode.api.defaults import default_daemonset
-from everynode.api.validation import advanced, native
+from everynode.api.validation import native
+from everynode.api.validation.daemonset import validate_daemonset, validate_update
 from everynode.cluster.customresources import CustomRules
 from everynode.cluster.errors import bad_request
 from everynode.cluster.rules import Rules, World
@@ -20,12 +21,11 @@ class AdvancedDaemonSetRules(CustomRules):
 
     def create_faults(self, obj: Object, world: World) -> list[Fault]:
         """What schema and rules forbid."""
-        return super().create_faults(obj, world) or list(advanced.check_own_fields(obj))
+        return _own(validate_daemonset(obj))
 
     def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
         """The same, and another selector."""
-        faults = self.create_faults(new, world)
-        return faults or list(advanced.check_selector_unchanged(old, new))
+        return _own(validate_update(old, new))
 
 
 class DaemonSetRules(Rules):
@@ -39,14 +39,12 @@ class DaemonSetRules(Rules):
         return default_daemonset(obj)
 
     def create_faults(self, obj: Object, world: World) -> list[Fault]:
-        """What the native API forbids in the DaemonSet's own fields."""
-        spec = obj["spec"]
-        return [*native.check_native_fields(spec), *native.check_labels_selected(spec)]
+        """What the native API forbids."""
+        return _own(validate_daemonset(obj))
 
     def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
         """The same, and another selector."""
-        unchanged = native.check_selector_unchanged(old["spec"], new["spec"])
-        return [*unchanged, *self.create_faults(new, world)]
+        return _own(validate_update(old, new))
 
     def status_faults(self, new: Object, old: Object) -> list[Fault]:
         """Counters below zero, and forgotten collisions."""
@@ -74,6 +72,11 @@ class DaemonSetRules(Rules):
         """Counts are not part of the status."""
         super().prepare_status(new, old, world)
         _set_template_generation(new, template_generation(old))
+
+
+def _own(faults: list[Fault]) -> list[Fault]:
+    """Faults outside the metadata, which is checked for all kinds alike."""
+    return [fault for fault in faults if not fault.path.startswith("metadata")]
 
 
 def template_generation(obj: Object) -> int:

@@ -10,7 +10,8 @@ from everynode.api.daemonset import Fault
 from everynode.api.times import format_time, parse_time
 from everynode.cluster import errors
 from everynode.cluster.calls import Call
-from everynode.cluster.reads import JSON_HEADERS, list_body, selection_of
+from everynode.cluster.forms import Plain
+from everynode.cluster.reads import JSON_HEADERS, selection_of
 from everynode.cluster.received import Part, read_part
 from everynode.cluster.store import Record, make_record
 from everynode.cluster.writes import finished
@@ -60,7 +61,7 @@ def delete_collection(call: Call) -> Response:
         one = call.about(record)
         delete_object(one, record, options)
     meta = {"resourceVersion": str(call.site.store.version)}
-    return Response(200, list_body(call, meta, records), JSON_HEADERS)
+    return Response(200, Plain(call).many(records, meta), JSON_HEADERS)
 
 
 def read_options(call: Call) -> Options:

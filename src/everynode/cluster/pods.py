@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
+import msgspec
+
 from everynode.api.daemonset import Fault
 from everynode.api.defaults import default_pod
+from everynode.api.validation.scheduling import check_affinity
+from everynode.api.validation.template import validate_pod
 from everynode.cluster import admission
 from everynode.cluster.qos import qos_class
 from everynode.cluster.resize import container_faults, keep_all_but_resources, resize_faults
@@ -67,6 +71,10 @@ class PodRules(Rules):
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj)}
         admission.admit_new(obj, world)
 
+    def create_faults(self, obj: Object, world: World) -> list[Fault]:
+        """What the API forbids in a pod's spec."""
+        return spec_faults(obj)
+
     def prepare_update(self, new: Object, old: Object, world: World) -> None:
         """What admission gave to the pod, it keeps."""
         admission.admit_changed(new, old)
@@ -81,6 +89,7 @@ class PodRules(Rules):
         if faults:
             return faults
         faults = [
+            *spec_faults(new),
             *_deadline_faults(after, before),
             *_toleration_faults(after, before),
             *_gate_faults(after, before),
@@ -126,6 +135,26 @@ class PodRules(Rules):
             return 0
         period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 0)
         return 1 if period < 0 else int(period)
+
+
+# Specs that were found right, without what names the node: all pods of a DaemonSet share one.
+_RIGHT: Final[dict[bytes, None]] = {}
+_MOST_RIGHT: Final = 4096
+
+
+def spec_faults(pod: Object) -> list[Fault]:
+    """Everything wrong with a pod's spec; looked into only once for all that are alike."""
+    spec = pod["spec"]
+    shared = {k: v for k, v in spec.items() if k not in ("affinity", "nodeName")}
+    key = msgspec.json.encode(shared)
+    if key in _RIGHT:
+        return list(check_affinity(spec, "spec"))
+    faults = [f for f in validate_pod(pod) if f.path.startswith("spec")]
+    if not faults:
+        if len(_RIGHT) >= _MOST_RIGHT:
+            del _RIGHT[next(iter(_RIGHT))]
+        _RIGHT[key] = None
+    return faults
 
 
 def _deadline_faults(after: Object, before: Object) -> list[Fault]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from everynode.api.daemonset import Fault
+from everynode.cluster import budgets
 from everynode.cluster.calls import Call
 from everynode.cluster.errors import (
     Refusal,
@@ -18,9 +19,10 @@ from everynode.cluster.errors import (
     invalid,
     too_large_version,
 )
+from everynode.cluster.forms import form_of
 from everynode.cluster.selection import Selection, select
 from everynode.cluster.store import Record
-from everynode.cluster.watches import Form, Terms, Watch
+from everynode.cluster.watches import Terms, Watch
 from everynode.kube.requests import Response
 
 Object = dict[str, Any]
@@ -45,13 +47,20 @@ class Token(msgspec.Struct, frozen=True, rename={"version": "rv"}):
 
 def get(call: Call) -> Response:
     """One object."""
+    refresh_budgets(call)
+    form = form_of(call)
     record = call.record()
     _check_fresh(call, call.query.get("resourceVersion", ""))
-    return Response(200, call.show(record), JSON_HEADERS)
+    return Response(200, form.one(record), JSON_HEADERS)
 
 
 def list_objects(call: Call) -> Response:
     """All selected objects, or a page of them."""
+    refresh_budgets(call)
+    form = form_of(call)
+    if "sendInitialEvents" in call.query:
+        message = "Forbidden: sendInitialEvents is forbidden for list"
+        raise _options_fault("sendInitialEvents", message)
     selection = selection_of(call)
     limit = _number(call, "limit")
     version, after, exact = _point_in_time(call, limit)
@@ -70,14 +79,13 @@ def list_objects(call: Call) -> Response:
         if not selection.filtered:
             everything = _records(call, selection, version=version, after=after, exact=exact)
             meta["remainingItemCount"] = sum(1 for _ in everything) - len(found)
-    return Response(200, list_body(call, meta, found), JSON_HEADERS)
+    return Response(200, form.many(found, meta), JSON_HEADERS)
 
 
-def list_body(call: Call, meta: Object, records: Iterable[Record]) -> bytes:
-    """A list of objects, put together from their stored bytes."""
-    head = {"kind": call.kind.lists, "apiVersion": call.kind.api_version, "metadata": meta}
-    items = b",".join([call.show(record) for record in records])
-    return b'%b,"items":[%b]}' % (msgspec.json.encode(head)[:-1], items)
+def refresh_budgets(call: Call) -> None:
+    """Nobody counts the pods of disruption budgets in the background, so it is done when asked."""
+    if call.kind.storage == budgets.BUDGETS:
+        budgets.refresh(call, call.namespace, call.name)
 
 
 def selection_of(call: Call) -> Selection:
@@ -93,16 +101,15 @@ def selection_of(call: Call) -> Selection:
     )
 
 
-def watch(call: Call, form: Form) -> Watch:
+def watch(call: Call) -> Watch:
     """Begin a watch where the query says."""
+    form = form_of(call)
     selection = selection_of(call)
     version = _version(call.query.get("resourceVersion", ""))
     match = call.query.get("resourceVersionMatch", "")
     initial = call.query.get("sendInitialEvents")
     _check_watch_list(initial, match)
     bookmarks = call.flag("allowWatchBookmarks")
-    if version:
-        _check_not_ahead(call, version)
     begin_now = not version or initial == "true"
     if initial == "false" and not version:
         since: int | None = call.site.store.version
@@ -115,21 +122,6 @@ def watch(call: Call, form: Form) -> Watch:
         seconds=_watch_seconds(call),
     )
     return Watch(call.site.store, call.collection, selection, form=form, terms=terms)
-
-
-def plain_form(call: Call) -> Form:
-    """Objects as they are."""
-
-    def bookmark(version: int, initial_end: bool) -> bytes:
-        meta: Object = {"resourceVersion": str(version), "creationTimestamp": None}
-        if initial_end:
-            meta["annotations"] = {"k8s.io/initial-events-end": "true"}
-        kind = call.kind
-        return msgspec.json.encode(
-            {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}
-        )
-
-    return Form(show=call.show, bookmark=bookmark)
 
 
 def _watch_seconds(call: Call) -> float:
@@ -164,9 +156,8 @@ def _point_in_time(call: Call, limit: int) -> tuple[int, str, bool]:
     current = call.site.store.version
     if text := call.query.get("continue", ""):
         if match:
-            raise _options_fault(
-                "resourceVersionMatch", "Forbidden: resourceVersionMatch is forbidden for continue"
-            )
+            message = "Forbidden: resourceVersionMatch is forbidden when continue is provided"
+            raise _options_fault("resourceVersionMatch", message)
         if asked not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
         token = _read_token(text)
@@ -244,7 +235,9 @@ def _version(text: str) -> int:
     if not text:
         return 0
     if not text.isascii() or not text.isdigit():
-        raise bad_request(f'Invalid value: "{text}": resourceVersion is not a number')
+        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        what = f'resourceVersion: Invalid value: "{text}": {why}'
+        raise bad_request(f"invalid resource version: {what}")
     return int(text)
 
 
@@ -252,9 +245,11 @@ def _number(call: Call, name: str) -> int:
     text = call.query.get(name, "")
     if not text:
         return 0
-    if not text.isascii() or not text.isdigit():
-        raise bad_request(f'{name}: Invalid value: "{text}": must be a number')
-    return int(text)
+    try:
+        return max(0, int(text))
+    except ValueError:
+        why = f'strconv.ParseInt: parsing "{text}": invalid syntax'
+        raise bad_request(why) from None
 
 
 def _token(token: Token) -> str:
@@ -267,4 +262,5 @@ def _read_token(text: str) -> Token:
             base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Token
         )
     except (msgspec.DecodeError, msgspec.ValidationError, binascii.Error, ValueError) as error:
-        raise bad_request(f"continue key is not valid: {error}") from None
+        why = f"invalid continue token: continue key is not valid: {error}"
+        raise bad_request(why) from None

@@ -104,7 +104,7 @@ class Api:
             call = self._locate(request)
             if call is None or call.name or "watch" not in call.kind.verbs:
                 return await self.handle(request)
-            watch = reads.watch(call, reads.plain_form(call))
+            watch = reads.watch(call)
         except Refusal as refusal:
             return refusal.response()
         self._watches = {key: kept for key, kept in self._watches.items() if not kept.closed}

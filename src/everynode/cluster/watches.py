@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from everynode.cluster.errors import Refusal, expired
+from everynode.cluster.forms import Form
 from everynode.cluster.selection import Selection
 from everynode.cluster.store import Change, Collection, Record, Store, at_version
 
@@ -18,13 +18,6 @@ _PREFIX: Final = {
     kind: f'{{"type":"{kind}","object":'.encode()
     for kind in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
 }
-
-
-class Form(msgspec.Struct, frozen=True):
-    """How a watch shows what it sees."""
-
-    show: Callable[[Record], bytes]
-    bookmark: Callable[[int, bool], bytes]  # the version, and whether it ends the initial events
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -141,11 +134,11 @@ class Watch:
             return []
         lines: list[bytes] = []
         while self._initial and len(lines) < _BATCH:
-            lines.append(line("ADDED", self._form.show(self._initial.pop())))
+            lines.append(line("ADDED", self._form.one(self._initial.pop())))
         if not self._initial:
             self._initial_sent = True
             if self._terms.initial_end:
-                lines.append(line("BOOKMARK", self._form.bookmark(self._seen, True)))
+                lines.append(line("BOOKMARK", self._form.bookmark(self._seen, initial_end=True)))
         return lines or self._lines()
 
     def _bookmark(self) -> list[bytes]:
@@ -156,7 +149,7 @@ class Watch:
             return []
         # Everything up to here has been looked at, whether or not it was of interest.
         self._seen = max(self._seen, self._store.durable)
-        return [line("BOOKMARK", self._form.bookmark(self._seen, False))]
+        return [line("BOOKMARK", self._form.bookmark(self._seen, initial_end=False))]
 
     def _line(self, change: Change) -> bytes | None:
         """What a change means to someone who sees only the selected objects."""
@@ -164,14 +157,14 @@ class Watch:
         if not self._selection.filtered:
             if self._selection.namespace and record.namespace != self._selection.namespace:
                 return None
-            return line(change.type, self._form.show(record))
+            return line(change.type, self._form.one(record))
         was = previous is not None and self._selection.matches(previous)
         if change.type == "DELETED":
-            return line("DELETED", self._form.show(record)) if was else None
+            return line("DELETED", self._form.one(record)) if was else None
         if self._selection.matches(record):
-            return line("MODIFIED" if was else "ADDED", self._form.show(record))
+            return line("MODIFIED" if was else "ADDED", self._form.one(record))
         if was and previous is not None:
-            return line("DELETED", self._form.show(at_version(previous, record.version)))
+            return line("DELETED", self._form.one(at_version(previous, record.version)))
         return None
 
     def _too_old(self) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from everynode.api.daemonset import Fault
@@ -52,10 +53,7 @@ def create_object(call: Call, obj: Object) -> Response:
     rules.prepare_create(obj, call)
     obj = _tracked(call, None, obj)
     meta = obj["metadata"]
-    faults = [
-        *check_metadata(meta, name_rule=rules.name_rule, namespaced=call.kind.namespaced),
-        *rules.create_faults(obj, call),
-    ]
+    faults = [*_metadata_faults(call, meta), *rules.create_faults(obj, call)]
     if faults:
         raise errors.invalid(call.kind, meta["name"], faults)
     taken = call.collection.get(call.namespace, meta["name"])
@@ -67,6 +65,13 @@ def create_object(call: Call, obj: Object) -> Response:
         for plural, namespace, companion in rules.companions(obj):
             create_object(call.elsewhere(plural, namespace=namespace), companion)
     return answer
+
+
+def _metadata_faults(call: Call, meta: Object) -> Iterator[Fault]:
+    kind = call.kind
+    return check_metadata(
+        meta, name_rule=kind.rules.name_rule, namespaced=kind.namespaced, custom=kind.custom
+    )
 
 
 def _first_form(call: Call, obj: Object) -> Object:
@@ -154,7 +159,8 @@ def replace(call: Call, new: Object, record: Record) -> Record:
     if record.namespace:
         meta["namespace"] = record.namespace
     new, faults = _within_rules(call, call.kind.rules.default(new), old)
-    faults += check_metadata_update(old["metadata"], new["metadata"])
+    custom = call.kind.custom
+    faults = [*check_metadata_update(old["metadata"], new["metadata"], custom=custom), *faults]
     if faults:
         raise errors.invalid(call.kind, call.name, faults)
     new = _tracked(call, old, new)
