@@ -87,6 +87,23 @@ async def test_a_write_that_is_not_permitted_is_not_sent() -> None:
     assert transport.requests == []
 
 
+async def test_every_write_that_was_sent_is_measured() -> None:
+    seen: list[tuple[str, str]] = []
+    transport = ScriptedTransport(OK, failure(409, "Conflict"), LOST)
+    client = Client(
+        transport,
+        ManualClock(),
+        meter=lambda asked, result: seen.append((str(asked), result)),
+    )
+    await client.write(WRITE, decode)
+    with pytest.raises(Conflict):
+        await client.write(WRITE, decode)
+    with pytest.raises(UnknownOutcome):
+        await client.write(WRITE, decode)
+    what = "create pods in namespace n"
+    assert seen == [(what, "ok"), (what, "Conflict"), (what, "UnknownOutcome")]
+
+
 class Slow:
     """A server that answers when the test says so."""
 

@@ -11,6 +11,7 @@ import msgspec
 from everynode.clock import Clock
 from everynode.kube import verbs
 from everynode.kube.errors import (
+    Asked,
     KubeError,
     TooManyRequests,
     Unavailable,
@@ -71,7 +72,8 @@ class Client:
 
     Reads are repeated a few times, writes never. At most `writes_at_once` writes are under way,
     and each asks `permit` just before it is sent how many seconds the server may take over it;
-    zero or less refuses it.
+    zero or less refuses it. `meter` hears of every write that was sent: what was asked, and `ok`
+    or the name of the error.
     """
 
     def __init__(
@@ -81,10 +83,12 @@ class Client:
         *,
         writes_at_once: int = 32,
         permit: Callable[[], float] = _always,
+        meter: Callable[[Asked, str], None] | None = None,
     ) -> None:
         self.transport = transport
         self._clock = clock
         self._permit = permit
+        self._meter = meter
         self._slots = asyncio.Semaphore(writes_at_once)
         self._under_way = 0
         self._idle = asyncio.Event()
@@ -152,12 +156,17 @@ class Client:
         expires = self._clock.monotonic() + request.timeout
         self._under_way += 1
         self._idle.clear()
+        result = "ok"
         try:
             return await self._send(request)
-        except (UnknownOutcome, asyncio.CancelledError):
-            self._uncertain_until = max(self._uncertain_until, expires)
+        except (KubeError, asyncio.CancelledError) as error:
+            result = type(error).__name__
+            if isinstance(error, UnknownOutcome | asyncio.CancelledError):
+                self._uncertain_until = max(self._uncertain_until, expires)
             raise
         finally:
+            if self._meter is not None:
+                self._meter(describe(request), result)
             self._under_way -= 1
             if not self._under_way:
                 self._idle.set()
