@@ -200,6 +200,23 @@ def make_record(obj: Object, version: int, *, fields: tuple[str, ...] = ()) -> R
     )
 
 
+def read_record(
+    body: bytes, version: int, selectable: Callable[[Object], tuple[str, ...]] | None
+) -> Record:
+    """A record from the bytes in which it was kept."""
+    obj: Object = msgspec.json.decode(body)
+    meta = obj["metadata"]
+    return Record(
+        namespace=meta.get("namespace", ""),
+        name=meta["name"],
+        uid=meta.get("uid", ""),
+        version=version,
+        body=body,
+        labels=meta.get("labels") or _NO_LABELS,
+        fields=selectable(obj) if selectable else (),
+    )
+
+
 _META_ORDER: Final = (
     "name",
     "generateName",
