@@ -236,3 +236,18 @@ def test_a_sidecar_that_started_first_runs_on_with_its_variables() -> None:
             for value in ("1", "2")
         ]
         assert isinstance(classify(*made), Recreate) is stale
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"[]",
+        b'{"spec":{"containers":"all"}}',
+        b'{"spec":{"containers":[{"image":"x"}]}}',
+        b'{"spec":{"containers":[{"name":"a","env":["B=1"]}]}}',
+        b'{"metadata":{"labels":{"app":1}}}',
+    ],
+)
+def test_a_malformed_template_is_a_reason(broken: bytes) -> None:
+    assert "malformed" in reason(template(), broken)
+    assert "malformed" in reason(broken, template())

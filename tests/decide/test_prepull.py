@@ -158,6 +158,15 @@ def test_images_of_init_containers_are_not() -> None:
     assert new_images(template(), new) == ()
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [b"{}", b'{"spec":"x"}', b'{"spec":{"containers":"x"}}', b'{"spec":{"containers":["x"]}}'],
+)
+def test_a_malformed_template_has_no_images(broken: bytes) -> None:
+    assert new_images(template(), broken) == ()
+    assert new_images(broken, template()) == (Pull("registry.example/agent:1"),)
+
+
 # --- Pullers -----------------------------------------------------------------------------------
 
 

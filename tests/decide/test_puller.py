@@ -80,3 +80,8 @@ def test_each_node_and_revision_has_its_own_puller() -> None:
     names = {puller_name(ds, n, r) for n in ("n1", "n2") for r in ("a", "b")}
     assert len(names) == 4
     assert all(name.startswith("agent-pull-") and len(name) <= 63 for name in names)
+
+
+def test_parts_of_the_wrong_type_are_left_out() -> None:
+    spec = built(tolerations="all", os="windows", hostNetwork="yes")["spec"]
+    assert len(spec["tolerations"]) == 6

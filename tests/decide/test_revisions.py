@@ -337,6 +337,23 @@ def test_the_collision_count_of_the_status_is_kept() -> None:
     assert choice.target.hash == revision_hash(TWO, 4)
 
 
+@pytest.mark.parametrize("broken", [b"{}", b'{"metadata":"x"}', b'{"metadata":{"labels":[]}}'])
+def test_a_malformed_template_still_gets_a_revision(broken: bytes) -> None:
+    for ds in (native(broken), kruise(broken, generation=1, observed=0, hash="")):
+        body = written(choose_target(ds, [], {}))
+        assert list(body["metadata"]["labels"]) == [keys.REVISION_HASH]
+
+
+def test_a_native_daemonset_without_its_template_generation_is_named_and_works() -> None:
+    ds = native(ONE, metadata={"generation": 4, "annotations": {keys.TEMPLATE_GENERATION: "?"}})
+    choice = choose_target(ds, [], {})
+    assert keys.TEMPLATE_GENERATION in choice.faults[0].path
+    stored = store(choice, ds)
+    assert choose_target(ds, [stored], {}).actions == ()
+    moved = native(TWO, metadata={"generation": 5, "annotations": {keys.TEMPLATE_GENERATION: "?"}})
+    assert choose_target(moved, [stored], {}).target.hash != stored.hash
+
+
 # --- From --------------------------------------------------------------------------------------
 
 

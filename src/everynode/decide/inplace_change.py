@@ -40,7 +40,10 @@ class Recreate(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=128)
 def classify(old_template: bytes, new_template: bytes) -> Change | Recreate:
     """What it takes to turn a pod of the old template into one of the new."""
-    old, new = _decode(old_template), _decode(new_template)
+    try:
+        old, new = _decode(old_template), _decode(new_template)
+    except msgspec.DecodeError as error:
+        return Recreate(f"the template is malformed: {error}")
     difference = _first_difference(_unchangeable(old, new), _unchangeable(new, old))
     if difference:
         return Recreate(f"{difference} cannot be changed in place")
@@ -67,7 +70,49 @@ def classify(old_template: bytes, new_template: bytes) -> Change | Recreate:
     )
 
 
+class _Source(msgspec.Struct, rename="camel"):
+    field_ref: dict[str, str] | None = None
+
+
+class _Variable(msgspec.Struct, rename="camel"):
+    name: str = ""
+    value_from: _Source | None = None
+
+
+class _Resources(msgspec.Struct):
+    requests: Amounts | None = None
+    limits: Amounts | None = None
+
+
+class _Container(msgspec.Struct, rename="camel"):
+    name: str
+    image: str | None = None
+    restart_policy: str | None = None
+    env: list[_Variable] | None = None
+    resources: _Resources | None = None
+    resize_policy: list[dict[str, str]] | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+
+
+class _Metadata(msgspec.Struct):
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+
+
+class _Template(msgspec.Struct):
+    """The parts that are looked into here, to be sure that they are what they should be."""
+
+    metadata: _Metadata | None = None
+    spec: _Spec | None = None
+
+
 def _decode(template: bytes) -> Object:
+    msgspec.json.decode(template, type=_Template)
     return msgspec.json.decode(template, type=dict[str, Any])
 
 

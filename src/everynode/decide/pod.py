@@ -94,8 +94,8 @@ def _prepare_template(
     hash, generation = labels
     flavour, namespace, ds_name, ds_uid = owner
     decoded: Object = msgspec.json.decode(template, type=dict[str, Any])
-    given = _object(decoded.get("metadata"))
-    labelled = {**_object(given.get("labels")), keys.REVISION_HASH: hash}
+    given = as_object(decoded.get("metadata"))
+    labelled = {**as_object(given.get("labels")), keys.REVISION_HASH: hash}
     if generation:
         labelled[keys.POD_TEMPLATE_GENERATION] = generation
     metadata: Object = {
@@ -107,25 +107,25 @@ def _prepare_template(
     for name in ("annotations", "finalizers"):
         if given.get(name):
             metadata[name] = given[name]
-    spec = _object(decoded.get("spec"))
-    if _is_list(spec.get("tolerations")):
+    spec = as_object(decoded.get("spec"))
+    if is_list(spec.get("tolerations")):
         spec["tolerations"] = with_daemon_tolerations_json(
             spec.get("tolerations"), host_network=spec.get("hostNetwork") is True
         )
-    if gates and _is_list(spec.get("readinessGates")):
+    if gates and is_list(spec.get("readinessGates")):
         spec["readinessGates"] = _with_gates(spec.get("readinessGates"), gates)
-    affinity = _object(spec.get("affinity"))
-    preferred = _object(affinity.pop("nodeAffinity", None))
+    affinity = as_object(spec.get("affinity"))
+    preferred = as_object(affinity.pop("nodeAffinity", None))
     preferred.pop(_REQUIRED, None)
     return Prepared(metadata, spec, affinity, preferred)
 
 
-def _object(value: object) -> Object:
+def as_object(value: object) -> Object:
     """A copy of an object; what is none has no fields."""
     return dict(value) if isinstance(value, dict) else {}
 
 
-def _is_list(value: object) -> bool:
+def is_list(value: object) -> bool:
     """Whether a list of objects can be added to; anything else the API server is to refuse."""
     return value is None or (
         isinstance(value, list) and all(isinstance(item, dict) for item in value)

@@ -152,10 +152,10 @@ def pulls_for(
 def new_images(old_template: bytes, new_template: bytes) -> tuple[Pull, ...]:
     """The images of the new template's containers that the old one does not use."""
     old, new = msgspec.json.decode(old_template), msgspec.json.decode(new_template)
-    used = [full_reference(each.get("image") or "") for each in _containers(old, init=True)]
+    used = [full_reference(each["image"]) for each in _containers(old, init=True)]
     found: dict[str, Pull] = {}
     for container in _containers(new):
-        image, policy = container.get("image") or "", container.get("imagePullPolicy") or ""
+        image, policy = container["image"], str(container.get("imagePullPolicy") or "")
         if image and policy != "Never" and full_reference(image) not in used:
             found.setdefault(full_reference(image), Pull(image, policy or "IfNotPresent"))
     return tuple(found.values())
@@ -234,8 +234,12 @@ def _delete(node: str, puller: Pod) -> DeletePod:
 
 
 def _containers(template: Mapping[str, Any], *, init: bool = False) -> list[dict[str, Any]]:
-    spec = template.get("spec") or {}
-    return [*(spec.get("containers") or ()), *((spec.get("initContainers") or ()) if init else ())]
+    spec = template.get("spec")
+    lists = ("containers", "initContainers") if init else ("containers",)
+    found = [spec.get(name) for name in lists] if isinstance(spec, dict) else []
+    # What is none of these the API server will refuse; here it has no image.
+    every = [each for some in found if isinstance(some, list) for each in some]
+    return [each for each in every if isinstance(each, dict) and isinstance(each.get("image"), str)]
 
 
 # --- Annotations -------------------------------------------------------------------------------

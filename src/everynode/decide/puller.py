@@ -12,7 +12,7 @@ from everynode.api.daemonset import DaemonSet
 from everynode.api.taints import with_daemon_tolerations_json
 from everynode.decide.claim import owner_reference
 from everynode.decide.name import derived_name
-from everynode.decide.pod import pin
+from everynode.decide.pod import as_object, is_list, pin
 from everynode.decide.revisions import Revision
 
 Object = dict[str, Any]
@@ -49,14 +49,15 @@ def build_puller(
 ) -> Object:
     """The body of a puller: pinned like a daemon pod, gone with its DaemonSet, never claimed."""
     template: Object = msgspec.json.decode(target.template, type=dict[str, Any])
-    given: Object = template.get("spec") or {}
+    given = as_object(template.get("spec"))
     owner = {**owner_reference(ds), "controller": False, "blockOwnerDeletion": False}
-    windows = (given.get("os") or {}).get("name") == "windows"
+    windows = as_object(given.get("os")).get("name") == "windows"
     spec: Object = {name: given[name] for name in _SHARED if given.get(name)}
     spec |= {
         "affinity": pin(node, affinity={}, preferred={}),
         "tolerations": with_daemon_tolerations_json(
-            given.get("tolerations"), host_network=given.get("hostNetwork") is True
+            given.get("tolerations") if is_list(given.get("tolerations")) else None,
+            host_network=given.get("hostNetwork") is True,
         ),
         "restartPolicy": "Never",
         "activeDeadlineSeconds": timeout,

@@ -41,7 +41,7 @@ def write_data(template: bytes, flavour: Flavour) -> bytes:
     if flavour is Flavour.ADVANCED:
         # The native API has been through Go's types already; this template is as it was written.
         shaped = _shape_object(shaped, POD_TEMPLATE)
-        shaped["metadata"] = {"creationTimestamp": None, **(shaped.get("metadata") or {})}
+        _stamp(shaped)
     _fill_in(shaped, stamps=flavour is Flavour.ADVANCED)
     return go_json({"spec": {"template": {**shaped, "$patch": "replace"}}})
 
@@ -132,7 +132,13 @@ def _fill_volume(volume: Object, *, stamps: bool) -> None:
     if isinstance(claim, dict) and isinstance(claim.get("spec"), dict):
         claim["spec"].setdefault("resources", {})
         if stamps:
-            claim["metadata"] = {"creationTimestamp": None, **(claim.get("metadata") or {})}
+            _stamp(claim)
+
+
+def _stamp(parent: Object) -> None:
+    metadata = parent.get("metadata") or {}
+    if isinstance(metadata, dict):
+        parent["metadata"] = {"creationTimestamp": None, **metadata}
 
 
 def _fill_divisor(source: object) -> None:

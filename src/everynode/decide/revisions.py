@@ -29,6 +29,13 @@ from everynode.decide.revision_data import read_data, write_data
 _SAFE_DIGITS: Final = str.maketrans("0123456789", "456789bcdf")
 
 
+_NO_GENERATION: Final = Fault(
+    f"metadata.annotations[{keys.TEMPLATE_GENERATION}]",
+    "the API server did not write how often the template has changed; every change of the"
+    " DaemonSet is compared instead",
+)
+
+
 class Revision(msgspec.Struct, frozen=True):
     """A template that was or is the target, stored or about to be."""
 
@@ -304,8 +311,7 @@ class _History:
         return {keys.TARGET_GENERATION: f"{self.generation}/{self.ds.uid}"}
 
     def _creation(self, target: Revision) -> CreateRevision:
-        template = msgspec.json.decode(target.template)
-        labels = (template.get("metadata") or {}).get("labels") or {}
+        labels = _template_labels(target.template)
         ours = {keys.FROM_REVISION: target.from_hash} if target.from_hash else {}
         body = {
             "apiVersion": keys.APPS_V1,
@@ -336,6 +342,7 @@ class _History:
         if collision_count is None:
             collision_count = self.ds.status.collision_count
         meaning = digest(target.template)
+        unnumbered = self.native and template_generation(self.ds) is None
         return Choice(
             target=target,
             from_hash=target.from_hash,
@@ -348,7 +355,14 @@ class _History:
                     if each.hash != target.hash and digest(each.template) == meaning
                 )
             ),
+            faults=(_NO_GENERATION,) if unnumbered else (),
         )
+
+
+def _template_labels(template: bytes) -> dict[str, str]:
+    metadata = msgspec.json.decode(template, type=dict[str, Any]).get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    return labels if isinstance(labels, dict) else {}
 
 
 def _unlabelled(name: str) -> str:
