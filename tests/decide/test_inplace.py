@@ -180,6 +180,37 @@ def test_an_update_announces_itself_and_removes_old_annotations() -> None:
     assert all(patch.because is Because.IN_PLACE for patch in machine.writes[:-1])
 
 
+def test_finalizers_of_the_template_come_and_go_with_it() -> None:
+    old = revision(template_with({"finalizers": ["a", "b"]}), "old")
+    new = revision(template_with({"finalizers": ["b", "c"]}), "new")
+    taken = next_step(pod("old"), old, new, now=NOW)
+    assert isinstance(taken, PatchPod)
+    assert taken.body["metadata"]["finalizers"] == ["c"]
+    assert taken.body["metadata"]["$deleteFromPrimitiveList/finalizers"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "begun"),
+    [
+        ([condition(GATE, "False", since=NOW - 60)], NOW - 60),
+        ([condition(GATE, "False", since=None)], NOW - 900),  # when the pod started
+    ],
+)
+def test_a_record_without_a_readable_time_goes_by_the_gate_or_the_pod(
+    conditions: list[Any], begun: float
+) -> None:
+    record = '{"updateTimestamp":"?","lastContainerStatuses":{"agent":{"imageID":"x"}}}'
+    statuses = [{"name": "agent", "image": "old", "imageID": "x"}]
+    made = {"annotations": {keys.INPLACE_STATE: record}, "statuses": statuses}
+    begun_pod = pod("image", conditions=[condition(keys.KRUISE_POD_READY), *conditions], **made)
+    taken = next_step(begun_pod, REVISIONS["image"], REVISIONS["image"], now=NOW)
+    if begun + 600 > NOW:
+        assert isinstance(taken, Wait)
+        assert taken.until == begun + 600
+    else:
+        assert isinstance(taken, Recreate)
+
+
 def test_two_tags_of_one_image_are_told_apart_by_the_container() -> None:
     machine = Machine(REVISIONS["base"].template, "base")
     for _ in range(2):

@@ -145,6 +145,18 @@ def test_the_class_of_a_pod_counts_all_its_containers() -> None:
     assert changed(old, new).resources
 
 
+def test_resources_of_the_pod_as_a_whole_decide_its_class() -> None:
+    whole = {"limits": {"cpu": "4", "memory": "4Gi"}}
+    old = template(resources=whole, containers=[container(resources={"limits": {"cpu": "1"}})])
+    new = template(resources=whole, containers=[container(resources={"limits": {"cpu": "2"}})])
+    assert changed(old, new).resources
+
+
+def test_amounts_that_are_no_quantities_are_compared_as_they_are() -> None:
+    assert changed(resized({"cpu": "much"}), resized({"cpu": "much"})) == Change()
+    assert changed(resized({"cpu": "much"}), resized({"cpu": "more"})).resources
+
+
 # --- Everything else ---------------------------------------------------------------------------
 
 

@@ -298,6 +298,29 @@ def test_a_native_copy_replaces_a_lost_target() -> None:
     assert carries(old, choice.target)
 
 
+@pytest.mark.parametrize(
+    ("hash", "generation", "group", "updated"),
+    [
+        ("aaa", None, "apps", True),
+        ("bbb", None, "apps", False),
+        ("bbb", "3", "apps", True),
+        ("bbb", "2", "apps", False),
+        # A label that leaked into OpenKruise's kind says nothing: nobody counts it up there.
+        ("bbb", "3", "apps.kruise.io", False),
+    ],
+)
+def test_a_pod_is_at_the_target_by_hash_or_natively_by_template_generation(
+    hash: str, generation: str | None, group: str, updated: bool
+) -> None:
+    owner = {"kind": "DaemonSet", "name": "agent", "uid": "ds-uid", "controller": True}
+    found = pod(
+        hash,
+        labels={keys.POD_TEMPLATE_GENERATION: generation} if generation else {},
+        metadata={"ownerReferences": [{"apiVersion": f"{group}/v1", **owner}]},
+    )
+    assert carries(found, revision(ONE, "aaa", target_generation=3)) is updated
+
+
 def test_only_pods_of_duplicates_are_relabelled() -> None:
     choice = Choice(revision(ONE, "aaa"), None, duplicates=("a2",))
     patch = relabel(pod("a2"), choice)

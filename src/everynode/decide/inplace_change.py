@@ -10,11 +10,9 @@ import msgspec
 
 from everynode.api.meaning import normalise
 from everynode.api.objects import Resources
-from everynode.api.quantity import QuantityError, parse_quantity
-from everynode.decide.inplace_state import RESIZABLE
+from everynode.decide.inplace_state import RESIZABLE, Amounts, same_amount
 
 Object = dict[str, Any]
-Amounts = dict[str, str | int | float]
 
 _NO_IMAGE: Final = "changeable"
 
@@ -121,13 +119,10 @@ def _decode(template: bytes) -> Object:
 
 def _unchangeable(template: Object, other: Object) -> Object:
     """The template in its canonical form, without everything that may change in place."""
-    spec: Object = dict(template.get("spec") or {})
-    if isinstance(spec.get("containers"), list):
-        others = list(_containers(other))
-        spec["containers"] = [
-            _fixed_part(each, others[index] if index < len(others) else {})
-            for index, each in enumerate(_containers(template))
-        ]
+    others = [*_containers(other), *({} for _ in _containers(template))]
+    pairs = zip(_containers(template), others, strict=False)
+    fixed = [_fixed_part(mine, counterpart) for mine, counterpart in pairs]
+    spec: Object = {**(template.get("spec") or {}), "containers": fixed}
     # Of the metadata nothing but labels, annotations and finalizers ever reaches a pod.
     return normalise({**template, "metadata": {}, "spec": spec})
 
@@ -147,10 +142,8 @@ def _fixed_part(container: Object, other: Object) -> Object:
     return fixed
 
 
-def _without_resizable(amounts: object) -> object:
-    if not isinstance(amounts, dict):
-        return amounts
-    return {name: value for name, value in amounts.items() if name not in RESIZABLE}
+def _without_resizable(amounts: Amounts | None) -> Amounts:
+    return {name: value for name, value in (amounts or {}).items() if name not in RESIZABLE}
 
 
 def _first_difference(one: Any, other: Any, path: str = "") -> str:
@@ -212,7 +205,7 @@ def _changed_resources(old: Object, new: Object) -> dict[str, Resources] | Recre
             if sorted(was[kind]) != sorted(is_[kind]):
                 return Recreate(f"{kind} of container {name} would appear or vanish")
         moved = {
-            kind: {r: v for r, v in is_[kind].items() if not _equal(v, was[kind][r])}
+            kind: {r: v for r, v in is_[kind].items() if not same_amount(v, was[kind][r])}
             for kind in ("requests", "limits")
         }
         if moved["requests"] or moved["limits"]:
@@ -231,13 +224,6 @@ def _only(amounts: Mapping[str, str | int | float] | None) -> Amounts:
     return {name: (amounts or {})[name] for name in RESIZABLE if name in (amounts or {})}
 
 
-def _equal(one: str | float, other: str | float) -> bool:
-    try:
-        return parse_quantity(one) == parse_quantity(other)
-    except QuantityError:
-        return one == other
-
-
 def _restarts(template: Object, resources: Mapping[str, Resources]) -> bool:
     for container in _containers(template):
         moved = resources.get(container["name"])
@@ -253,20 +239,17 @@ def _restarts(template: Object, resources: Mapping[str, Resources]) -> bool:
 
 
 def _service_class(template: Object) -> str:
-    """The quality of service class of a pod of this template."""
+    """The quality of service class of a pod that has resources."""
     spec = template.get("spec") or {}
-    containers = [*_containers(template), *(spec.get("initContainers") or ())]
-    amounts = [_resizable(each) for each in containers]
-    if isinstance(spec.get("resources"), dict) and spec["resources"]:
+    if spec.get("resources"):
         return "as the pod's own resources say"
-    if not any(each["requests"] or each["limits"] for each in amounts):
-        return "BestEffort"
-    guaranteed = all(
-        sorted(each["limits"]) == sorted(RESIZABLE)
-        and all(_equal(each["requests"][name], each["limits"][name]) for name in RESIZABLE)
-        for each in amounts
-    )
-    return "Guaranteed" if guaranteed else "Burstable"
+    containers = [*_containers(template), *(spec.get("initContainers") or ())]
+    for each in map(_resizable, containers):
+        limits, requests = each["limits"], each["requests"]
+        limited = sorted(limits) == sorted(RESIZABLE)
+        if not limited or not all(same_amount(requests[n], limits[n]) for n in RESIZABLE):
+            return "Burstable"
+    return "Guaranteed"
 
 
 def _stale_variable(

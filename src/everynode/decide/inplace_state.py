@@ -18,6 +18,8 @@ from everynode.api.times import TimeError, parse_time
 from everynode.decide.gates import has_gate, is_open
 from everynode.decide.image import same_image
 
+Amounts = dict[str, str | int | float]
+
 RESIZABLE: Final = ("cpu", "memory")
 RESIZE_PENDING: Final = "PodResizePending"
 RESIZE_IN_PROGRESS: Final = "PodResizeInProgress"
@@ -198,15 +200,16 @@ def _only_resizable(resources: Resources) -> Resources:
 
 
 def _covers(have: Resources, wanted: Resources) -> bool:
-    """Whether everything that is wanted is had, in whatever spelling."""
-    return all(
-        _equal(have.requests.get(name), value) for name, value in wanted.requests.items()
-    ) and (all(_equal(have.limits.get(name), value) for name, value in wanted.limits.items()))
+    """Whether everything that is wanted is had."""
+    return _has(have.requests, wanted.requests) and _has(have.limits, wanted.limits)
 
 
-def _equal(one: str | float | None, other: str | float) -> bool:
-    if one is None:
-        return False
+def _has(have: Amounts, wanted: Amounts) -> bool:
+    return all(name in have and same_amount(have[name], wanted[name]) for name in sorted(wanted))
+
+
+def same_amount(one: str | float, other: str | float) -> bool:
+    """Whether two quantities are the same, in whatever spelling."""
     try:
         return parse_quantity(one) == parse_quantity(other)
     except QuantityError:
