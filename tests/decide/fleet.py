@@ -47,7 +47,9 @@ from everynode.decide.assess import assess, survey
 from everynode.decide.assessment import Assessment
 from everynode.decide.ledger import Decision, Ledger
 from everynode.decide.plan import Plan, make_plan
+from everynode.decide.pod import build_pod
 from everynode.decide.revisions import Revision
+from everynode.decide.steps import as_write
 from everynode.decide.view import NodeView, OwnWrite
 
 NOW = 1_700_000_000.0
@@ -221,7 +223,10 @@ class World:
         self.shown: dict[str, tuple[Pod, ...]] = {}
         self._born = 0
         for name in self.nodes:
-            self.add_pod(pod(hash, on=name))
+            body = build_pod(plan.ds, plan.revisions[hash], name)
+            made = pod(hash, on=name, labels=body["metadata"]["labels"])
+            self.add_pod(as_made(made, body["spec"]))
+            self.run(made.uid, ready=True, gates=True)
         self.ledger = Ledger(plan)
         for name in self.nodes:
             self.show(name)
@@ -266,8 +271,6 @@ class World:
         return decision
 
     def apply(self, action: PodAction) -> None:
-        from everynode.decide.steps import as_write
-
         if isinstance(action, CreatePod):
             self._create(action)
         elif isinstance(action, DeletePod):
@@ -292,7 +295,7 @@ class World:
             failures=failures,
             finalizers=tuple(action.body["metadata"].get("finalizers") or ()),
         )
-        self.add_pod(made)
+        self.add_pod(as_made(made, action.body["spec"]))
 
     def _delete(self, action: DeletePod) -> None:
         found = self.pods.get(action.uid)
@@ -310,14 +313,29 @@ class World:
         if found is None or body["metadata"]["resourceVersion"] != found.metadata.resource_version:
             return
         labels = {**found.metadata.labels, **body["metadata"].get("labels", {})}
-        meta = msgspec.structs.replace(found.metadata, labels=labels)
+        noted = body["metadata"].get("annotations", {})
+        annotations = msgspec.structs.replace(
+            found.metadata.annotations,
+            inplace_state=noted.get(keys.INPLACE_STATE, found.metadata.annotations.inplace_state),
+        )
+        meta = msgspec.structs.replace(found.metadata, labels=labels, annotations=annotations)
+        images = {
+            each["name"]: each["image"] for each in body.get("spec", {}).get("containers", ())
+        }
+        spec = msgspec.structs.replace(
+            found.spec,
+            containers=tuple(
+                msgspec.structs.replace(each, image=images.get(each.name, each.image))
+                for each in found.spec.containers
+            ),
+        )
         conditions = {each.type: each for each in found.status.conditions}
         for each in body.get("status", {}).get("conditions", ()):
             conditions[each["type"]] = msgspec.convert(
                 {key: value for key, value in each.items() if value is not None}, Condition
             )
         status = msgspec.structs.replace(found.status, conditions=tuple(conditions.values()))
-        self._put(msgspec.structs.replace(found, metadata=meta, status=status))
+        self._put(msgspec.structs.replace(found, metadata=meta, spec=spec, status=status))
 
     def _put(self, changed: Pod) -> None:
         version = str(int(changed.metadata.resource_version) + 1)
@@ -326,18 +344,30 @@ class World:
 
     # What kubelets, schedulers and people do.
 
-    def run(self, uid: str, *, ready: bool) -> None:
-        """The kubelet runs the pod and says whether it is Ready."""
+    def run(self, uid: str, *, ready: bool, gates: bool = False) -> None:
+        """The kubelet runs the pod and says whether it is Ready, if its gates allow that."""
         found = self.pods[uid]
         if found.finished or found.terminating:
             return
+        kinds = [each.condition_type for each in found.spec.readiness_gates]
+        if gates:
+            opened = tuple(Condition(k, "True", last_transition_time=at(NOW - 999)) for k in kinds)
+            more = (*found.status.conditions, *opened)
+            status = msgspec.structs.replace(found.status, conditions=more)
+            found = msgspec.structs.replace(found, status=status)
+        said = {each.type: each.status for each in found.status.conditions}
+        ready = ready and all(said.get(kind) == "True" for kind in kinds)
         was = is_ready(found)
         since = (
             at(self.now) if was is not ready else found.status.conditions[0].last_transition_time
         )
-        status = "True" if ready else "False"
+        told = Condition("Ready", "True" if ready else "False", last_transition_time=since)
         others = tuple(each for each in found.status.conditions if each.type != "Ready")
         state = ContainerState(running=StateRunning(at(self.now)))
+        running = [
+            ContainerStatus(each.name, each.image, f"id-{each.image}", state=state)
+            for each in found.spec.containers
+        ]
         self._put(
             msgspec.structs.replace(
                 found,
@@ -346,8 +376,8 @@ class World:
                     found.status,
                     phase="Running",
                     start_time=found.status.start_time or at(self.now),
-                    conditions=(Condition("Ready", status, last_transition_time=since), *others),
-                    container_statuses=(ContainerStatus("agent", state=state),),
+                    conditions=(told, *others),
+                    container_statuses=tuple(running),
                 ),
             )
         )
@@ -390,6 +420,17 @@ class World:
                 self.run(uid, ready=target_ready if self.plan.carries(found) else ready)
         for name in sorted({*self.nodes, *self.shown}):
             self.show(name)
+
+
+def as_made(made: Pod, spec: dict[str, Any]) -> Pod:
+    """The pod with the gates and containers of the body it was created from."""
+    read = msgspec.convert(
+        {key: spec[key] for key in ("readinessGates", "containers") if key in spec}, PodSpec
+    )
+    kept = msgspec.structs.replace(
+        made.spec, readiness_gates=read.readiness_gates, containers=read.containers
+    )
+    return msgspec.structs.replace(made, spec=kept)
 
 
 def where(found: Pod) -> str:

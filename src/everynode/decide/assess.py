@@ -11,7 +11,7 @@ from everynode.decide.assessment import EMPTY, Assessment, Queue, Survey
 from everynode.decide.eligibility import Eligibility, judge
 from everynode.decide.failures import is_readable
 from everynode.decide.inplace_state import state_fault
-from everynode.decide.placement import Wish, empty, fill, tidy
+from everynode.decide.placement import Wish, empty, fill, going, tidy
 from everynode.decide.plan import Plan
 from everynode.decide.reasons import Reason, explain_pod
 from everynode.decide.rollout import carry_on, update
@@ -120,7 +120,9 @@ def _explain_stay(node: Situation, pod: Pod) -> Reason:
             return reason if node.now < late else Reason(code, reason.text)
         return reason
     if plan.carries(pod):
-        return reasons.NOTHING
+        if len(node.pods.all) == 1:
+            return reasons.NOTHING
+        return going(node) or Reason(reasons.REPLACING, "another of its pods is to go")
     if not node.in_scope:
         return Reason(reasons.HELD, f"held at revision {node.life}")
     if not plan.rolling:

@@ -34,7 +34,7 @@ def empty(node: Situation) -> Wish:
     steps = remove_all(node.plan, removed, Because.MISPLACED)
     why = node.eligible.reason
     if removed or pods.terminating:
-        reason = _leaving(node) or Reason(reasons.TERMINATING, f"its pod is removed: {why}")
+        reason = going(node) or Reason(reasons.TERMINATING, f"its pod is removed: {why}")
     else:
         reason = Reason(reasons.NOT_ELIGIBLE, why)
     return Wish(Queue.WORK if steps else Queue.NONE, steps, reason)
@@ -109,7 +109,7 @@ def fill(node: Situation) -> Wish:
     plan, pods = node.plan, node.pods
     if not node.eligible.should_run:
         unfit = Reason(reasons.NOT_ELIGIBLE, node.eligible.reason)
-        return Wish(reason=_leaving(node) or backoff(node) or unfit)
+        return Wish(reason=going(node) or backoff(node) or unfit)
     if plan.ds.progressive and plan.first and not node.released:
         text = "no pod is created here while the partition or the selector withholds the node"
         return Wish(reason=Reason(reasons.WITHHELD, text))
@@ -132,12 +132,12 @@ def _fill_beside(node: Situation) -> Wish:
     wanted = plan.facts[node.life]
     taken = any(ports_clash(wanted, plan.facts.get(pod.hash, wanted)) for pod in pods.leaving)
     if not plan.surging or not node.reachable or taken:
-        return Wish(reason=_leaving(node))
+        return Wish(reason=going(node))
     step = creation(node, node.life, Because.MISSING)
-    return Wish(Queue.BESIDE, (step,), _leaving(node))
+    return Wish(Queue.BESIDE, (step,), going(node))
 
 
-def _leaving(node: Situation) -> Reason | None:
+def going(node: Situation) -> Reason | None:
     """What a node waits for whose pods are on their way out."""
     pods = node.pods
     if not pods.leaving:

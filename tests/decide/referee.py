@@ -1,0 +1,164 @@
+"""R2 and R4 counted again from the views alone, in the plainest way, to judge decisions by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.decide.fleet import is_ready
+
+from everynode.api.daemonset import Amount
+from everynode.api.objects import Pod
+from everynode.api.times import seconds
+from everynode.decide.actions import Because, CreatePod, DeletePod, PatchPod, PodAction
+from everynode.decide.availability import available_at
+from everynode.decide.inplace_state import begun_at, read_state
+from everynode.decide.lifecycle import is_preparing
+from everynode.decide.plan import Plan
+from everynode.decide.view import NodeView, Pending
+
+
+def amount(given: Amount, total: int, *, up: bool) -> int:
+    if not given.percent:
+        return given.value
+    return -(-given.value * total // 100) if up else given.value * total // 100
+
+
+class Referee:
+    """One look at a fleet; nodes are eligible here unless they are tainted."""
+
+    def __init__(self, plan: Plan, views: Sequence[NodeView], now: float) -> None:
+        self.plan, self.now = plan, now
+        self.views = {view.name: view for view in views if view.node is not None}
+        self.wanted = {n for n, v in self.views.items() if v.node and not v.node.spec.taints}
+        strategy = plan.ds.strategy
+        desired = len(self.wanted)
+        self.surge = amount(strategy.max_surge, desired, up=True)
+        self.limit = amount(strategy.max_unavailable, desired, up=True)
+        if self.limit == 0 and self.surge == 0:
+            self.limit = 1
+        self.cut = desired - amount(strategy.partition, desired, up=False)
+        self.holders = {n for n, v in self.views.items() if self._holds_target(v)}
+        self.scope = self._scope()
+
+    def _holds_target(self, view: NodeView) -> bool:
+        coming = [w.revision for w in view.writes if w.kind is Pending.CREATE]
+        return self.plan.target_hash in coming or any(self.plan.carries(p) for p in view.pods)
+
+    def _scope(self) -> set[str]:
+        strategy = self.plan.ds.strategy
+        if not self.plan.rolling:
+            return set(self.views)
+        if strategy.paused:
+            return set(self.holders)
+        selected = sorted(
+            n for n, v in self.views.items() if v.node and self.plan.selects(v.node.metadata.labels)
+        )
+        if strategy.partition.value == 0:
+            return self.holders | set(selected)
+        room = max(0, self.cut - len(self.holders & self.wanted))
+        waiting = [n for n in selected if n in self.wanted and n not in self.holders]
+        return self.holders | set(waiting[max(0, len(waiting) - room) :])
+
+    # --- The state of nodes ------------------------------------------------------------------
+
+    def staying(self, name: str) -> list[Pod]:
+        return [
+            pod
+            for pod in self.views[name].pods
+            if not pod.terminating and not pod.finished and not is_preparing(pod)
+        ]
+
+    def is_up(self, name: str, pod: Pod, taken: set[str]) -> bool:
+        touched = {write.uid for write in self.views[name].writes} | taken
+        since = available_at(pod, self.plan.min_ready_seconds)
+        return pod.uid not in touched and since is not None and since <= self.now
+
+    def is_down(self, name: str, taken: set[str]) -> bool:
+        return not any(self.is_up(name, pod, taken) for pod in self.staying(name))
+
+    def is_proven(self, name: str) -> bool:
+        mine = [pod for pod in self.staying(name) if self.plan.carries(pod)]
+        return any(self.is_up(name, pod, set()) for pod in mine)
+
+    def is_under_way(self, name: str, taken: set[str]) -> bool:
+        if any(pod.uid in taken for pod in self.views[name].pods) or not self.staying(name):
+            return True
+        for pod in self.staying(name):
+            if self.plan.carries(pod) and not self.is_up(name, pod, taken):
+                state = read_state(pod)
+                changed = (begun_at(state) if state else None) or 0.0
+                came = max(seconds(pod.metadata.creation_timestamp) or 0.0, changed)
+                if self.now < came + self.plan.min_ready_seconds + 300:
+                    return True
+        return False
+
+    def counted(self, limit: int) -> set[str]:
+        mine = self.scope & self.wanted
+        silent = {n for n in mine if (v := self.views[n]).node and v.node.ready == "Unknown"}
+        outage = len(silent) > max(limit, len(self.wanted) // 10)
+        return mine if outage else mine - silent
+
+    # --- Judgements --------------------------------------------------------------------------
+
+    def taken(self, actions: Sequence[PodAction]) -> list[tuple[str, Pod]]:
+        """The old or useless pods that were taken for the update."""
+        found = []
+        for action in actions:
+            if isinstance(action, CreatePod):
+                continue
+            marked = isinstance(action, PatchPod) and action.because in (
+                Because.HOOK,
+                Because.IN_PLACE,
+            )
+            deleted = isinstance(action, DeletePod) and action.because is Because.UPDATE
+            if marked or deleted:
+                found += [
+                    (action.node, pod)
+                    for pod in self.staying(action.node)
+                    if pod.uid == action.uid and not (marked and self.plan.carries(pod))
+                ]
+        return found
+
+    def check_scope(self, actions: Sequence[PodAction]) -> None:
+        """R2: nothing moves a held node, and the cut is not exceeded by what we do."""
+        for name, _ in self.taken(actions):
+            assert name in self.scope, f"{name} is held and was taken"
+        created = [each for each in actions if isinstance(each, CreatePod)]
+        moved = {c.node for c in created if c.revision == self.plan.target_hash}
+        if not self.plan.first:
+            assert moved <= self.scope, f"{moved - self.scope} are held and got the target"
+        if self.plan.rolling and not self.plan.first:
+            updated = (self.holders | moved) & self.wanted
+            assert len(updated) <= max(self.cut, len(self.holders & self.wanted))
+
+    def check_surge(self, actions: Sequence[PodAction]) -> None:
+        """R5: whoever gets a second pod is one of as many as allowed."""
+        created = [each.node for each in actions if isinstance(each, CreatePod)]
+        doubled = []
+        for name, view in self.views.items():
+            coming = sum(w.kind is Pending.CREATE for w in view.writes) + created.count(name)
+            running = sum(not pod.finished for pod in view.pods)
+            silent = view.node is not None and view.node.ready == "Unknown"
+            if coming + running > 1 and not silent:
+                doubled.append(name)
+        if set(doubled) & set(created):
+            assert len(doubled) <= self.surge, f"{doubled} have two pods, {self.surge} may"
+
+    def check_budget(self, actions: Sequence[PodAction]) -> None:
+        """R4 and R5: what was taken leaves no more nodes down, or under way, than allowed."""
+        taken = self.taken(actions)
+        uids = {pod.uid for _, pod in taken}
+        limit = self.surge if self.plan.surging else self.limit
+        counted = self.counted(limit)
+        ready = [(n, p) for n, p in taken if is_ready(p)]
+        if ready:
+            assert not self.plan.surging, "a Ready pod is never taken without a successor"
+            down = {name for name in counted if self.is_down(name, uids)}
+            assert len(down) <= self.limit, f"{sorted(down)} are down, {self.limit} may be"
+        if len(taken) > len(ready):
+            under_way = {name for name in counted if self.is_under_way(name, uids)}
+            proven = {name for name in counted if self.is_proven(name)}
+            bound = max(limit, len(proven))
+            assert len(under_way) <= max(bound, len(ready)), f"{sorted(under_way)} > {bound}"
+        silent = [n for n, _ in taken if (v := self.views[n]).node and v.node.ready == "Unknown"]
+        assert not silent, f"pods of silent nodes {silent} were taken"

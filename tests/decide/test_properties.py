@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+import random
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.decide.fleet import GPU, NEW, OLD, World, is_ready, make, node, said_of
+from tests.decide.referee import Referee
+
+from everynode.api.daemonset import (
+    Amount,
+    DaemonSetStatus,
+    Flavour,
+    Hook,
+    LabelSelector,
+    RollingType,
+    Strategy,
+)
+from everynode.decide import reasons
+from everynode.decide.actions import Because, CreatePod, DeletePod, PodAction
+from everynode.decide.assessment import Queue
+from everynode.decide.ledger import Decision, Ledger
+from everynode.decide.plan import Plan
+
+CANARY = LabelSelector({"canary": "yes"})
+NAMES = [f"n{i}" for i in range(6)]
+
+amounts = st.builds(Amount, st.integers(1, 3)) | st.builds(
+    Amount, st.sampled_from([10, 30, 50]), st.just(True)
+)
+partitions = st.builds(Amount, st.integers(0, 5)) | st.builds(
+    Amount, st.sampled_from([0, 20, 50, 100]), st.just(True)
+)
+standard = st.builds(
+    Strategy,
+    max_unavailable=amounts,
+    partition=partitions,
+    selector=st.sampled_from([None, None, CANARY]),
+    paused=st.sampled_from([False, False, True]),
+    rolling=st.sampled_from([RollingType.STANDARD, RollingType.IN_PLACE]),
+)
+surging = st.builds(
+    Strategy,
+    max_unavailable=st.just(Amount(0)),
+    max_surge=amounts,
+    partition=partitions,
+    selector=st.sampled_from([None, None, CANARY]),
+)
+plans = st.builds(
+    make,
+    strategy=standard | surging,
+    flavour=st.sampled_from([Flavour.NATIVE, Flavour.ADVANCED]),
+    min_ready_seconds=st.sampled_from([0, 0, 30]),
+    pre_delete=st.sampled_from([None, None, Hook(labels={"app": "agent"})]),
+    from_hash=st.sampled_from([OLD, OLD, OLD, None]),
+    progressive=st.booleans(),
+    burst=st.sampled_from([Amount(250), Amount(2), Amount(10, True)]),
+)
+
+KINDS = [
+    "decide", "decide", "decide", "wait", "wait long", "show", "show", "ready", "ready", "unready",
+    "fail", "end", "end", "kill", "release", "silent", "speak", "speak", "not ready", "taint",
+    "untaint", "label", "join", "leave",
+]  # fmt: skip
+events = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 31)), min_size=5, max_size=40)
+FAST = settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def happen(world: World, kind: str, number: int, *, bad: bool = False) -> None:
+    """One thing that pods, nodes, people and clocks do; a bad target is never Ready."""
+    names = sorted(world.nodes)
+    uids = sorted(world.pods)
+    name = names[number % len(names)] if names else ""
+    uid = uids[number % len(uids)] if uids else ""
+    if kind in ("wait", "wait long"):
+        world.now += number + 1 if kind == "wait" else 400
+    elif kind == "join":
+        world.nodes[NAMES[number % len(NAMES)]] = node(NAMES[number % len(NAMES)])
+        world.tell(NAMES[number % len(NAMES)])
+    elif kind == "show" and name:
+        world.show(name)
+    elif kind in ("silent", "speak", "not ready", "taint", "untaint", "label", "leave") and name:
+        change_node(world, kind, name)
+    elif uid:
+        change_pod(world, kind, uid, bad=bad)
+
+
+def change_node(world: World, kind: str, name: str) -> None:
+    found = world.nodes[name]
+    labels = dict(found.metadata.labels)
+    ready, taints = found.ready, found.spec.taints
+    if kind == "leave":
+        del world.nodes[name]
+        world.tell(name)
+        return
+    if kind == "label":
+        labels = {} if labels else {"canary": "yes"}
+    elif kind in ("taint", "untaint"):
+        taints = (GPU,) if kind == "taint" else ()
+    else:
+        ready = {"silent": "Unknown", "speak": "True", "not ready": "False"}[kind]
+    world.nodes[name] = node(name, ready=ready, labels=labels, taints=taints)
+    world.tell(name)
+
+
+def change_pod(world: World, kind: str, uid: str, *, bad: bool) -> None:
+    found = world.pods[uid]
+    if kind == "ready":
+        world.run(uid, ready=not (bad and world.plan.carries(found)))
+    elif kind == "unready":
+        world.run(uid, ready=False)
+    elif kind == "fail":
+        world.fail(uid)
+    elif kind == "end":
+        world.end(uid)
+    elif kind == "kill":
+        world.kill(uid)
+    elif kind == "release":
+        labels = {k: v for k, v in found.metadata.labels.items() if k != "app"}
+        meta = msgspec.structs.replace(found.metadata, labels=labels)
+        world.pods[uid] = msgspec.structs.replace(found, metadata=meta)
+
+
+def play(world: World, script: list[tuple[str, int]], status: DaemonSetStatus) -> DaemonSetStatus:
+    """Let it happen, and judge every decision."""
+    for kind, number in script:
+        if kind != "decide":
+            happen(world, kind, number)
+            continue
+        status = decide_and_check(world, status, number).status
+    return status
+
+
+def decide_and_check(world: World, status: DaemonSetStatus, seed: int) -> Decision:
+    views = world.views()
+    referee = Referee(world.plan, views, world.now)
+    random.Random(seed).shuffle(views)
+    fresh = Ledger(world.plan, views).decide(world.now, status)
+    decision = world.decide(status)
+    assert decision == fresh
+    referee.check_scope(decision.actions)
+    referee.check_budget(decision.actions)
+    referee.check_surge(decision.actions)
+    check_ledger(world, decision)
+    return decision
+
+
+def check_ledger(world: World, decision: Decision) -> None:
+    """Whoever is not done is said to be so, and what stands still is named in a condition."""
+    progressing = said_of(decision, "Progressing")
+    for made in world.ledger.assessments():
+        view = world.ledger._views[made.name]
+        if made.profile.wanted and not (made.profile.updated and made.profile.available):
+            assert made.reason.code != reasons.DONE, made
+        stuck = made.reason.code not in reasons.QUIET | reasons.MOVING
+        if stuck and progressing.reason != "Complete":
+            assert made.reason.code in progressing.message
+        if view.writes:
+            assert made.queue is Queue.NONE
+
+
+@given(plans, events)
+@FAST
+def test_no_decision_breaks_scope_or_budget_and_a_fresh_ledger_decides_the_same(
+    plan: Plan, script: list[tuple[str, int]]
+) -> None:
+    world = World(plan, NAMES[:4])
+    play(world, script, DaemonSetStatus())
+
+
+@given(plans, events, events)
+@FAST
+def test_a_change_of_plan_in_the_middle_is_like_a_new_beginning(
+    plan: Plan, before: list[tuple[str, int]], after: list[tuple[str, int]]
+) -> None:
+    world = World(plan, NAMES[:4], hash=NEW)
+    status = play(world, before[:15], DaemonSetStatus())
+    strategy = msgspec.structs.replace(plan.ds.strategy, partition=Amount(1), paused=False)
+    world.plan = make(strategy=strategy, flavour=plan.ds.flavour, pre_delete=plan.ds.pre_delete)
+    world.ledger.set_plan(world.plan)
+    play(world, after[:15], status)
+
+
+def ready_pods_taken(world: World, actions: tuple[PodAction, ...]) -> set[str]:
+    """Nodes whose Ready pod goes, or is taken out of service, by these actions."""
+    found = set()
+    for action in actions:
+        if isinstance(action, CreatePod) or action.because is Because.MISPLACED:
+            continue
+        for pod in world.shown.get(action.node, ()):
+            if pod.uid == action.uid and is_ready(pod) and not pod.terminating:
+                found.add(action.node)
+    return found
+
+
+@given(
+    st.sampled_from([1, 2]),
+    st.sampled_from([RollingType.STANDARD, RollingType.IN_PLACE]),
+    st.sampled_from([None, Hook(labels={"app": "agent"})]),
+    events,
+)
+@FAST
+def test_a_bad_target_never_takes_more_ready_pods_than_may_be_unavailable(
+    limit: int, rolling: RollingType, hook: Hook | None, script: list[tuple[str, int]]
+) -> None:
+    strategy = Strategy(max_unavailable=Amount(limit), rolling=rolling)
+    plan = make(strategy=strategy, flavour=Flavour.ADVANCED, pre_delete=hook)
+    world = World(plan, NAMES[:5])
+    taken: set[str] = set()
+    for kind, number in script:
+        if kind in ("leave", "taint", "untaint"):
+            continue  # a node that may not have a pod any more is given back to the budget
+        if kind != "decide":
+            happen(world, kind, number, bad=True)
+            continue
+        shown = dict(world.shown)
+        decision = world.ledger.decide(world.now, DaemonSetStatus())
+        world.shown = shown
+        taken |= ready_pods_taken(world, decision.actions)
+        assert len(taken) <= limit, f"{sorted(taken)} were taken"
+        for action in decision.actions:
+            world.apply(action)
+        for name in sorted({action.node for action in decision.actions}):
+            world.tell(name)
+
+
+@given(plans, events)
+@FAST
+def test_a_node_has_one_pod_or_with_surge_two_on_as_many_nodes_as_allowed(
+    plan: Plan, script: list[tuple[str, int]]
+) -> None:
+    world = World(plan, NAMES[:4])
+    status = DaemonSetStatus()
+    for kind, number in script:
+        if kind == "decide":
+            status = decide_and_check(world, status, number).status
+        else:
+            happen(world, kind, number)
+        running = {name: [pod for pod in world.pods_on(name) if not pod.finished] for name in NAMES}
+        if not plan.surging:
+            assert all(len(pods) <= 1 for pods in running.values())
+            continue
+        assert all(len(pods) <= 2 for pods in running.values())
+
+
+@given(plans, st.integers(0, 999))
+@FAST
+def test_deciding_twice_without_looking_does_nothing_twice(plan: Plan, seed: int) -> None:
+    world = World(plan, NAMES)
+    first = world.ledger.decide(world.now, DaemonSetStatus())
+    second = world.ledger.decide(world.now, first.status)
+    both = (*first.actions, *second.actions)
+    Referee(plan, world.views(), world.now).check_budget(both)
+    assert len({(type(each), each.node) for each in both}) == len(both)
+
+
+@given(plans)
+@FAST
+def test_a_rollout_that_goes_well_ends_complete_and_quiet(plan: Plan) -> None:
+    strategy = msgspec.structs.replace(
+        plan.ds.strategy, partition=Amount(0), selector=None, paused=False
+    )
+    plan = make(strategy=strategy, flavour=plan.ds.flavour, burst=plan.ds.burst)
+    world = World(plan, NAMES)
+    status = DaemonSetStatus()
+    for _ in range(60):
+        status = decide_and_check(world, status, 0).status
+        world.now += 31
+        world.settle()
+    assert (status.updated, status.available, status.desired) == (6, 6, 6)
+    last = world.decide(status)
+    assert last.actions == ()
+    assert last.status is status
+    assert said_of(last, "Complete").status == "True"
+
+
+def test_what_the_properties_look_at_can_be_seen() -> None:
+    """A referee that never objects proves nothing: here it must."""
+    plan = make()
+    world = World(plan, NAMES)
+    views = world.views()
+    both = tuple(
+        DeletePod(v.name, v.pods[0].name, v.pods[0].uid, "1", Because.UPDATE) for v in views[:2]
+    )
+    try:
+        Referee(plan, views, world.now).check_budget(both)
+    except AssertionError:
+        return
+    raise AssertionError("two nodes down were not seen")
