@@ -1,0 +1,147 @@
+"""What a simulated node looks like to the API: its name, labels, addresses and resources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from everynode.api.times import format_time
+
+Object = dict[str, Any]
+
+KUBELET_VERSION: Final = "v1.36.3"
+FIRST_REGION: Final = "local"
+MOST_NODES: Final = 16384  # as many /24 networks as there are in 10.64.0.0/10
+_KIB: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What every simulated node has."""
+
+    cpus: int = 8
+    memory_gib: int = 32
+    pods: int = 110
+    instance_type: str = "everynode.large"
+
+
+STANDARD: Final = Machine()
+
+
+def node_name(index: int, total: int) -> str:
+    """The name of the node with that number, counted from zero, in a cluster of so many."""
+    return f"node-{index + 1:0{max(4, len(str(total)))}d}"
+
+
+def host_address(index: int) -> str:
+    """The address of a node."""
+    return f"172.{16 + (index >> 16)}.{(index >> 8) & 255}.{index & 255}"
+
+
+def pod_network(index: int) -> str:
+    """The first three bytes of the addresses of a node's pods."""
+    return f"10.{64 + (index >> 8)}.{index & 255}."
+
+
+def node_object(name: str, index: int, *, zone: str, now: float, machine: Machine) -> Object:
+    """A new node as its kubelet registers it: ready."""
+    network = pod_network(index) + "0/24"
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": _labels(name, zone, machine)},
+        "spec": {
+            "podCIDR": network,
+            "podCIDRs": [network],
+            "providerID": f"everynode://{zone}/{name}",
+        },
+        "status": {
+            **node_status(name, index, machine=machine),
+            "conditions": healthy_conditions(now),
+        },
+    }
+
+
+def _labels(name: str, zone: str, machine: Machine) -> dict[str, str]:
+    return {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": machine.instance_type,
+        "topology.kubernetes.io/region": FIRST_REGION,
+        "topology.kubernetes.io/zone": zone,
+    }
+
+
+def node_status(name: str, index: int, *, machine: Machine) -> Object:
+    """The part of a node's status that does not change."""
+    memory = machine.memory_gib * _KIB * _KIB
+    capacity = {
+        "cpu": str(machine.cpus),
+        "ephemeral-storage": "102400Mi",
+        "memory": f"{memory}Ki",
+        "pods": str(machine.pods),
+    }
+    # A kubelet keeps a little memory for itself.
+    allocatable = {**capacity, "memory": f"{memory - 100 * _KIB}Ki"}
+    return {
+        "capacity": capacity,
+        "allocatable": allocatable,
+        "addresses": [
+            {"type": "InternalIP", "address": host_address(index)},
+            {"type": "Hostname", "address": name},
+        ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "nodeInfo": {
+            "architecture": "amd64",
+            "bootID": "",
+            "containerRuntimeVersion": "containerd://2.0.0",
+            "kernelVersion": "6.1.0",
+            "kubeProxyVersion": "",
+            "kubeletVersion": KUBELET_VERSION,
+            "machineID": "",
+            "operatingSystem": "linux",
+            "osImage": "Everynode simulated node",
+            "systemUUID": "",
+        },
+    }
+
+
+def healthy_conditions(now: float) -> list[Object]:
+    """The conditions of a node that is well."""
+    rows = [condition_row(kind, pressed=False) for kind in PRESSURE_REASONS]
+    rows.append(("Ready", "True", "KubeletReady", "kubelet is posting ready status"))
+    return [write_condition(*row, now=now, since=now) for row in rows]
+
+
+PRESSURE_REASONS: Final = {
+    "MemoryPressure": ("KubeletHasSufficientMemory", "KubeletHasInsufficientMemory", "memory"),
+    "DiskPressure": ("KubeletHasNoDiskPressure", "KubeletHasDiskPressure", "disk"),
+    "PIDPressure": ("KubeletHasSufficientPID", "KubeletHasInsufficientPID", "PID"),
+}
+
+
+def condition_row(kind: str, *, pressed: bool) -> tuple[str, str, str, str]:
+    """Type, status, reason and message of a pressure condition."""
+    well, badly, what = PRESSURE_REASONS[kind]
+    if kind == "DiskPressure":
+        text = f"kubelet has {'' if pressed else 'no '}disk pressure"
+    else:
+        text = f"kubelet has {'insufficient' if pressed else 'sufficient'} {what} available"
+    return kind, "True" if pressed else "False", badly if pressed else well, text
+
+
+def write_condition(
+    kind: str, status: str, reason: str, message: str, *, now: float, since: float
+) -> Object:
+    """A node condition as it is written."""
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastHeartbeatTime": format_time(now),
+        "lastTransitionTime": format_time(since),
+    }

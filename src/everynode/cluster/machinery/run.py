@@ -1,0 +1,82 @@
+"""Putting the machinery together: what runs behind an API, ours or a real one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from everynode.clock import Clock
+from everynode.cluster.machinery.behaviour import Behaviour
+from everynode.cluster.machinery.events import Recorder
+from everynode.cluster.machinery.eviction import TaintEviction
+from everynode.cluster.machinery.fleet import Fleet
+from everynode.cluster.machinery.nodes import NodeController
+from everynode.cluster.machinery.orphans import OrphanedPods
+from everynode.cluster.machinery.scheduler import Scheduler
+from everynode.cluster.machinery.seats import Setting
+from everynode.cluster.machinery.shared import Shared
+from everynode.cluster.machinery.timers import Timers
+from everynode.cluster.machinery.writes import AT_ONCE, Writes
+from everynode.kube.transport import Transport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to run."""
+
+    nodes: int = 0  # created at the start; others may come and go
+    zones: tuple[str, ...] = ("zone-a", "zone-b", "zone-c")
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    # Whether to be the control plane too: scheduler, garbage collector, node controller.
+    controllers: bool = True
+    writes_at_once: int = AT_ONCE
+
+
+class Machinery:
+    """Kubelets for every node and, if wanted, the controllers of a control plane."""
+
+    def __init__(self, transport: Transport, clock: Clock, options: Options) -> None:
+        self.options = options
+        self.setting = Setting(clock, options.behaviour)
+        self.shared = Shared(transport, clock)
+        self.timers = Timers(clock)
+        self.writes = Writes(transport, at_once=options.writes_at_once)
+        recorder = Recorder(clock, self.writes, enabled=options.behaviour.events)
+        self.fleet = Fleet(
+            self.shared, self.setting, timers=self.timers, writes=self.writes, recorder=recorder
+        )
+        self._parts = [self.timers.run, self.writes.run, self.shared.run]
+        if options.controllers:
+            scheduler = Scheduler(
+                self.shared, clock, timers=self.timers, writes=self.writes, recorder=recorder
+            )
+            self._parts.append(scheduler.run)
+            self._control(recorder)
+        self._ready = asyncio.Event()
+
+    def _control(self, recorder: Recorder) -> None:
+        """The controllers that only react need no task of their own: they live on the watches."""
+        shared, setting, timers, writes = self.shared, self.setting, self.timers, self.writes
+        NodeController(
+            shared,
+            setting,
+            beats=self.fleet.beats,
+            timers=timers,
+            writes=writes,
+            recorder=recorder,
+        )
+        TaintEviction(shared, setting, timers=timers, writes=writes, recorder=recorder)
+        OrphanedPods(shared, setting, timers=timers, writes=writes)
+
+    async def ready(self) -> None:
+        """Wait until every node is registered."""
+        await self._ready.wait()
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for part in self._parts:
+                group.create_task(part())
+            await self.shared.settled()
+            await self.fleet.register(self.options.nodes, self.options.zones)
+            self._ready.set()

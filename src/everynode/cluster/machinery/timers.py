@@ -1,0 +1,64 @@
+"""What has to happen later: one heap of times for everything that is simulated."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from typing import Final
+
+from everynode.clock import Clock
+
+NEVER: Final = float("inf")
+
+
+class Timers:
+    """Calls functions at their times, in order; there is no cancelling, callers look again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+        self._sleeping_until = NEVER
+        self._sooner = asyncio.Event()
+
+    def now(self) -> float:
+        """The time that timers go by."""
+        return self._clock.monotonic()
+
+    def at(self, when: float, call: Callable[[], None]) -> None:
+        """Have a function called at that time, or as soon as possible after it."""
+        self._count += 1
+        heapq.heappush(self._heap, (when, self._count, call))
+        if when < self._sleeping_until:
+            self._sooner.set()
+
+    def after(self, seconds: float, call: Callable[[], None]) -> None:
+        """Have a function called after that many real seconds."""
+        self.at(self.now() + seconds, call)
+
+    async def run(self) -> None:
+        """Keep time until cancelled."""
+        while True:
+            self._call_due()
+            if not self._heap:
+                await self._sooner.wait()
+                self._sooner.clear()
+                continue
+            self._sleeping_until = self._heap[0][0]
+            self._sooner.clear()
+            await self._sleep(self._sleeping_until - self.now())
+            self._sleeping_until = NEVER
+
+    def _call_due(self) -> None:
+        now = self.now()
+        while self._heap and self._heap[0][0] <= now:
+            heapq.heappop(self._heap)[2]()
+
+    async def _sleep(self, seconds: float) -> None:
+        async with asyncio.TaskGroup() as group:
+            sleeper = group.create_task(self._clock.sleep(seconds))
+            sooner = group.create_task(self._sooner.wait())
+            await asyncio.wait((sleeper, sooner), return_when=asyncio.FIRST_COMPLETED)
+            sleeper.cancel()
+            sooner.cancel()
