@@ -20,7 +20,7 @@ from everynode.controller.queue import Queue
 from everynode.controller.status import Statuses
 from everynode.controller.workload import Workload
 from everynode.controller.writes import Write
-from everynode.decide.actions import PodAction
+from everynode.decide.actions import Notice, PodAction
 from everynode.decide.claim import Claim, claim, claim_revision
 from everynode.decide.ledger import Ledger
 from everynode.decide.plan import make_plan
@@ -36,6 +36,14 @@ class Teller(Protocol):
 
     def selects_all(self, workload: Workload) -> None:
         """The selector is empty and would take every pod of the namespace."""
+        ...
+
+    def noticed(self, workload: Workload, notice: Notice) -> None:
+        """Something is to be said of the DaemonSet itself."""
+        ...
+
+    def status_decided(self, workload: Workload, status: DaemonSetStatus) -> None:
+        """The rollout stands like this now."""
         ...
 
     def gone(self, workload: Workload) -> None:
@@ -143,6 +151,8 @@ class Loop:
         )
         self._carry_out(workload, decision.actions, now)
         self._write_status(workload, decision.status, now)
+        for notice in decision.notices:
+            self._teller.noticed(workload, notice)
         self._prune(workload)
         self._pull_ahead(workload)
         for wake_at in (decision.wake_at, workload.settle_at):
@@ -160,6 +170,7 @@ class Loop:
         due_at = self._statuses.due_at(workload, status)
         if due_at is None:
             return
+        self._teller.status_decided(workload, status)
         if due_at > now:
             self._queue.add_at(workload.key, due_at)
             return

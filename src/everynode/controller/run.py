@@ -9,9 +9,12 @@ from everynode.api.daemonset import Flavour
 from everynode.clock import Clock
 from everynode.controller.adoption import Adoption
 from everynode.controller.apply import Applier
+from everynode.controller.events import Recorder
+from everynode.controller.health import Health
 from everynode.controller.history import History
 from everynode.controller.leader import Leadership, Unopposed
 from everynode.controller.loop import Loop
+from everynode.controller.metrics import Metrics
 from everynode.controller.observe import World
 from everynode.controller.prepull import PrePull
 from everynode.controller.queue import Queue
@@ -47,15 +50,39 @@ class Controller:
         options: Options,
         *,
         leadership: Leadership | None = None,
-        report: Report | None = None,
     ) -> None:
         self._clock = clock
         self._options = options
-        self.report = report or Report()
+        self.metrics = Metrics(clock)
         self.leadership: Leadership = leadership or Unopposed()
-        self.client = Client(transport, clock, permit=self.leadership.permit)
+        self.client = Client(
+            transport, clock, permit=self.leadership.permit, meter=self.metrics.wrote
+        )
+        # Events have slots of their own: no pod waits for them.
+        self.recorder = Recorder(
+            Client(
+                transport,
+                clock,
+                writes_at_once=2,
+                permit=self.leadership.permit,
+                meter=self.metrics.wrote,
+            ),
+            clock,
+        )
+        self.report = Report(self.metrics, self.recorder)
         self.world = World(options.flavours, namespace=options.namespace)
         self.watchers = self.world.watchers(transport, clock, self.report)
+        self.health = Health()
+        self._queue = Queue(clock)
+        self._follow()
+
+    def _follow(self) -> None:
+        self.metrics.follow_leader(lambda: self.leadership.permit() > 0)
+        self.metrics.follow_queue(lambda: len(self._queue))
+        self.metrics.follow_watches(self.watchers)
+        self.metrics.follow_events(self.recorder)
+        for watcher in self.watchers:
+            self.health.add_watch(watcher, self._clock)
 
     async def run(self) -> None:
         """Run until cancelled; then let go of the lead once our writes are over."""
@@ -64,6 +91,7 @@ class Controller:
                 for watcher in self.watchers:
                     group.create_task(watcher.run())
                 group.create_task(self.leadership.run())
+                group.create_task(self.recorder.run())
                 await self._serve()
         finally:
             await self.leadership.resign(self.client.settle)
@@ -91,7 +119,7 @@ class Controller:
 
     def _assemble(self) -> Loop:
         client, clock, report = self.client, self._clock, self.report
-        queue = Queue(clock)
+        queue = self._queue = Queue(clock)
         return Loop(
             clock,
             world=self.world,

@@ -100,7 +100,12 @@ class Statuses:
     def truce_until(self, workload: Workload) -> float:
         """Until when the set is left to another manager; 0 when there is none."""
         page = self._pages.get(workload.key)
-        return page.truce_until if page is not None else 0.0
+        if page is None or not page.truce_until:
+            return 0.0
+        if page.truce_until <= self._clock.now():
+            page.truce_until = 0.0
+            self._teller.contested(workload, 0.0)
+        return page.truce_until
 
     def forget(self, workload: Workload) -> None:
         """The DaemonSet is gone."""

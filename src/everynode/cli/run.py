@@ -1,0 +1,164 @@
+"""`everynode run`: the controller, on the cluster of a kubeconfig or of the pod it runs in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from everynode.cli import process
+from everynode.cli.connection import connection_options, open_client
+from everynode.cli.errors import UserError
+from everynode.clock import Clock, SystemClock
+from everynode.controller import log
+from everynode.controller.health import AddressError, parse_address, serve
+from everynode.controller.leader import Election, Leadership, Unopposed
+from everynode.controller.run import Controller, Options
+from everynode.kube.transport import Transport
+
+_OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_LEASE_NAMESPACE: Final = "everynode-system"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What was typed."""
+
+    kubeconfig: str
+    context: str
+    controller: Options
+    elect: bool
+    lease_namespace: str
+    health_address: str
+    metrics_address: str
+
+
+@click.command("run")
+@click.option("--namespace", default="", help="Serve only this namespace; all by default.")
+@click.option(
+    "--native",
+    is_flag=True,
+    help="Serve apps/v1 DaemonSets, too. Only where kube-controller-manager runs with "
+    "--controllers=*,-daemonset-controller.",
+)
+@click.option("--no-advanced", is_flag=True, help="Leave apps.kruise.io DaemonSets alone.")
+@click.option(
+    "--pull-ahead",
+    is_flag=True,
+    help="Fetch new images ahead on every node, not only for DaemonSets annotated with "
+    "apps.kruise.io/image-predownload-parallelism.",
+)
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=True,
+    show_default=True,
+    help="Let only one of several processes write.",
+)
+@click.option(
+    "--lease-namespace",
+    default="",
+    help=f"Where the leader's Lease is; the pod's own namespace, else {_LEASE_NAMESPACE}.",
+)
+@click.option(
+    "--health-address",
+    default="127.0.0.1:8081",
+    show_default=True,
+    help="Where /livez and /readyz answer; 0 for nowhere.",
+)
+@click.option(
+    "--metrics-address",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="Where /metrics answers; 0 for nowhere.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["auto", "human", "json"]),
+    default="auto",
+    show_default=True,
+    help="auto: human on a terminal, JSON elsewhere.",
+)
+@click.option("--log-level", type=click.Choice(log.LEVELS), default="info", show_default=True)
+@connection_options
+def command(
+    *,
+    namespace: str,
+    native: bool,
+    no_advanced: bool,
+    pull_ahead: bool,
+    leader_elect: bool,
+    lease_namespace: str,
+    health_address: str,
+    metrics_address: str,
+    log_format: str,
+    log_level: str,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Run the controller until Ctrl-C or SIGTERM.
+
+    It needs the CRD and the permissions that `everynode install` brings. Stopping it leaves all
+    pods alone; another process takes over where it stopped.
+    """
+    if no_advanced and not native:
+        raise click.UsageError("--no-advanced without --native leaves nothing to do")
+    clock = SystemClock()
+    log.set_up(sys.stderr, clock, style=log_format, level=log_level)
+    options = Options(
+        native=native, advanced=not no_advanced, namespace=namespace, pull_always=pull_ahead
+    )
+    settings = Settings(
+        kubeconfig=kubeconfig,
+        context=context,
+        controller=options,
+        elect=leader_elect,
+        lease_namespace=lease_namespace,
+        health_address=health_address,
+        metrics_address=metrics_address,
+    )
+    process.run(_run(clock, settings))
+
+
+async def _run(clock: Clock, settings: Settings) -> None:
+    client = open_client(clock, kubeconfig=settings.kubeconfig, context=settings.context)
+    leadership = _leadership(client.transport, clock, settings)
+    controller = Controller(client.transport, clock, settings.controller, leadership=leadership)
+    try:
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(client.close)
+            for flag, address, metrics in (
+                ("--health-address", settings.health_address, None),
+                ("--metrics-address", settings.metrics_address, controller.metrics),
+            ):
+                where = parse_address(address, flag=flag)
+                if where is not None:
+                    await stack.enter_async_context(
+                        serve(where, health=controller.health, metrics=metrics, flag=flag)
+                    )
+            await controller.run()
+    except AddressError as error:
+        raise UserError(str(error)) from None
+
+
+def _leadership(transport: Transport, clock: Clock, settings: Settings) -> Leadership:
+    if not settings.elect:
+        return Unopposed()
+    return Election(
+        transport,
+        clock,
+        identity=f"{socket.gethostname()}_{os.getpid()}_{clock.uid()}",
+        namespace=settings.lease_namespace or _own_namespace(),
+    )
+
+
+def _own_namespace() -> str:
+    try:
+        return _OWN_NAMESPACE.read_text(encoding="utf-8").strip()
+    except OSError:
+        return _LEASE_NAMESPACE
