@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from everynode.api.defaults import default_template, write_quantity
-from everynode.api.types import POD_TEMPLATE, QUANTITY, FieldInfo, load
+from everynode.api.types import INT_OR_STRING, POD_TEMPLATE, QUANTITY, FieldInfo, load
 
 Object = dict[str, Any]
 
@@ -84,6 +84,8 @@ _ZERO_SPEAKS: dict[str, frozenset[str]] = {
     _META + "ObjectMeta": frozenset({"deletionGracePeriodSeconds"}),
     _META + "OwnerReference": frozenset({"blockOwnerDeletion", "controller"}),
 }
+
+_SCALARS = ("string", "integer", "number", "boolean")
 
 # Objects that say nothing while they are empty. All others say something by being there: an empty
 # `emptyDir` is a volume, an empty `labelSelector` selects everything.
@@ -176,6 +178,7 @@ def _silent(value: Any, field: FieldInfo, *, zero_speaks: bool) -> bool:
         return not value and (field.values is not None or field.ref in _EMPTY_IS_SILENT)
     if isinstance(value, list):
         return not value
-    if zero_speaks:
-        return False
-    return value in ("", 0, False) or (field.ref == QUANTITY and value == "0")
+    if field.ref == QUANTITY:
+        return value == "0" and not zero_speaks
+    scalar = field.type in _SCALARS or field.ref == INT_OR_STRING
+    return scalar and not zero_speaks and value in ("", 0, False)
