@@ -8,6 +8,7 @@ hash, which brings it into the watch as a pod of no known revision.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final, Protocol
 
 from everynode.api.decode import Decoder
@@ -120,7 +121,8 @@ class Adoption:
     async def _alive(self, workload: Workload) -> bool:
         resource = resource_of(workload.ds.flavour)
         request = verbs.get(resource, workload.ds.name, namespace=workload.ds.namespace)
-        live = await self._client.read(request, decode_daemonset)
+        decode = partial(decode_daemonset, flavour=workload.ds.flavour)
+        live = await self._client.read(request, decode)
         return live.uid == workload.key and live.metadata.deletion_timestamp is None
 
     async def _adopt_revision(self, workload: Workload, revision: ControllerRevision) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from everynode.api.daemonset import DaemonSet, Flavour
@@ -102,7 +103,7 @@ class World:
                     transport,
                     clock,
                     resource=resource_of(flavour),
-                    decode=decode_daemonset,
+                    decode=partial(decode_daemonset, flavour=flavour),
                     consumer=cache,
                     scope=scope,
                     observer=observer,
