@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test check format bench lock kubernetes clean
+.PHONY: help demo test check format bench lock kubernetes deploy clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,6 +34,10 @@ format: $(STAMP) ## Format the code
 
 kubernetes: ## Build the real Kubernetes binaries once per machine
 	hack/kubernetes/build
+
+deploy: $(STAMP) ## Write deploy/ anew from what `everynode install` applies
+	$(BIN)/everynode install --print --image everynode:$$($(BIN)/everynode --version | awk '{print $$NF}') > deploy/everynode.yaml.new
+	mv deploy/everynode.yaml.new deploy/everynode.yaml
 
 lock: $(STAMP) ## Write the hashed requirements files anew
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -o requirements/dev.txt

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 import click
+import msgspec
 
 from everynode.cli.errors import UserError
 from everynode.clock import Clock
@@ -19,8 +20,11 @@ from everynode.kube.errors import KubeError
 from everynode.kube.http import HttpTransport
 from everynode.kube.requests import Request
 
+OLDEST: Final = (1, 30)  # the oldest Kubernetes we know to work
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_DIGITS: Final = re.compile(r"\d+")
 # RBAC's own words for what is missing; a request to apply may lack either patch or create.
 _CANNOT: Final = re.compile(
     r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
@@ -64,12 +68,39 @@ async def connect(
     """
     client = open_client(clock, kubeconfig=kubeconfig, context=context)
     try:
-        await client.read(Request("GET", "/version"), bytes)
+        version = await _version(client)
+        if version < OLDEST:
+            click.echo(
+                f"warning: this is Kubernetes {version[0]}.{version[1]}; "
+                f"{OLDEST[0]}.{OLDEST[1]} is the oldest that Everynode is made for",
+                err=True,
+            )
         yield client
     except KubeError as error:
         raise explain(error) from error
     finally:
         await client.close()
+
+
+class _Version(msgspec.Struct):
+    major: str = ""
+    minor: str = ""
+
+
+_decode_version: Final = msgspec.json.Decoder(_Version).decode
+
+
+async def _version(client: Client) -> tuple[int, int]:
+    try:
+        answer = await client.read(Request("GET", "/version"), _decode_version)
+    except msgspec.DecodeError:
+        raise UserError(
+            "the server that was reached is not a Kubernetes API server; "
+            "check the server of the kubeconfig, and whether a proxy answers in its place"
+        ) from None
+    # Some providers write a minor version of "30+".
+    major, minor = (_DIGITS.match(text) for text in (answer.major, answer.minor))
+    return (int(major[0]), int(minor[0])) if major and minor else OLDEST
 
 
 def explain(error: KubeError) -> UserError:
@@ -106,7 +137,9 @@ def missing_permission(error: errors.Forbidden) -> str:
     if found["group"]:
         plural, slash, subresource = resource.partition("/")
         resource = f"{plural}.{found['group']}{slash}{subresource}"
-    where = f" in namespace {found['namespace']}" if found["namespace"] else ""
+    # A namespace is said to be in itself.
+    within = found["namespace"] if resource != "namespaces" else ""
+    where = f" in namespace {within}" if within else ""
     return f"{found['verb']} {resource}{where}"
 
 

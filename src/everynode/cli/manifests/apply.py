@@ -148,7 +148,7 @@ async def carry_out(client: Client, step: Step, consent: Consent) -> Outcome:
     after = await client.write(_request(step, force=consent.force or step.taken_over), _decode)
     if step.live is None:
         return Outcome.CREATED
-    same = after["metadata"]["resourceVersion"] == step.live["metadata"]["resourceVersion"]
+    same = _content(after) == _content(step.live)
     return Outcome.UNCHANGED if same else Outcome.CONFIGURED
 
 
@@ -157,7 +157,8 @@ async def wait_until_established(client: Client, clock: Clock, name: str) -> Non
     deadline = clock.monotonic() + ESTABLISHED_WITHIN
     while True:
         live = await client.read(verbs.get(CRDS, name), _decode)
-        conditions = {each["type"]: each for each in live.get("status", {}).get("conditions", ())}
+        listed = live.get("status", {}).get("conditions") or ()
+        conditions = {each["type"]: each for each in listed}
         if conditions.get("Established", {}).get("status") == "True":
             return
         names = conditions.get("NamesAccepted", {})
@@ -169,6 +170,12 @@ async def wait_until_established(client: Client, clock: Clock, name: str) -> Non
                 f"look at it with: kubectl describe crd {name}"
             )
         await clock.sleep(_LOOK_EVERY)
+
+
+def _content(live: Object) -> Object:
+    """Return what only an installation changes; controllers write the rest at any time."""
+    rest = {key: value for key, value in live.items() if key not in ("metadata", "status")}
+    return {**rest, "labels": live["metadata"].get("labels")}
 
 
 # --- Before anything is changed ------------------------------------------------------------------

@@ -53,14 +53,12 @@ async def take_over(client: Client, live: Object, wanted: Object, *, dry_run: bo
     after = await _patch(client, metadata["name"], body, dry_run=dry_run)
     if dry_run:
         return
-    kept = [
-        entry
-        for entry in after["metadata"]["managedFields"]
-        if entry.get("subresource") == "status"
-    ]
-    version = after["metadata"]["resourceVersion"]
-    body = {"metadata": {"resourceVersion": version, "managedFields": kept}}
-    await _patch(client, metadata["name"], body)
+    owners = after["metadata"].get("managedFields", [])
+    kept = [owner for owner in owners if owner.get("subresource") == "status"]
+    if kept != owners:
+        version = after["metadata"]["resourceVersion"]
+        body = {"metadata": {"resourceVersion": version, "managedFields": kept}}
+        await _patch(client, metadata["name"], body)
 
 
 async def _patch(client: Client, name: str, body: Object, *, dry_run: bool = False) -> Object:

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import json
+
+import yaml
+
+from everynode.cli.manifests import Settings, objects
+from everynode.cli.manifests.rbac import EVERYWHERE
+from everynode.cli.manifests.text import as_yaml
+
+ALL = objects(Settings(image="everynode:1", native=True))
+
+
+def test_the_text_means_the_objects() -> None:
+    read = list(yaml.safe_load_all(as_yaml(ALL)))
+    assert json.dumps(read) == json.dumps(ALL)
+
+
+def test_each_rule_stands_below_its_reason() -> None:
+    text = as_yaml(ALL)
+    assert (
+        "  # which nodes there are, and which of them can take a pod\n"
+        "  - apiGroups: ['']\n"
+        "    resources: [nodes]\n"
+        "    verbs: [list, watch]\n"
+    ) in text
+    assert all(f"  # {rule.why}\n" in text for rule in EVERYWHERE)
+
+
+def test_nothing_is_abbreviated() -> None:
+    assert "&id" not in as_yaml(ALL)
