@@ -97,9 +97,8 @@ class Unopposed:
         await self._resigned.wait()
 
     async def resign(self, settle: Callable[[], Awaitable[None]]) -> None:
-        """Stop writing."""
+        """Stop writing; nobody waits for our last writes to be over."""
         self._resigned.set()
-        await settle()
 
 
 class Election:
