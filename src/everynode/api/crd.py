@@ -226,10 +226,8 @@ def _plain(field: FieldInfo) -> Object:
         if info.format:
             made["format"] = info.format
         return made
-    made = {"type": field.type}
-    if field.format in ("int32", "int64"):
-        made["format"] = field.format
-    return made
+    # No format for numbers: the API server does not say which field does not have it.
+    return {"type": field.type}
 
 
 # --- The pod -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from everynode.api.amount import NEGATIVE, NOT_A_PERCENTAGE, OVER_100
+from everynode.api.amount import NEGATIVE, NOT_A_PERCENTAGE, OVER_100, TOO_LARGE
 from everynode.api.daemonset import Fault
 from everynode.api.validation.faults import (
     AT_LEAST_0,
@@ -70,6 +70,8 @@ VALUE_PATTERN: Final = f"^({_SHORT_NAME})?$"
 PERCENT: Final = "^[0-9]+%$"
 AT_MOST_ALL: Final = "^0*(100|[0-9]{1,2})%$"
 ZERO_PERCENT: Final = "^0+%$"
+NINE_DIGITS: Final = "^0*[0-9]{1,9}%$"
+MOST: Final = 2**31 - 1
 
 SPELLINGS_DIFFER: Final = "must be the same as rollingUpdateType"
 NO_SURGE_BESIDE: Final = "may not be set when maxUnavailable is non-zero"
@@ -152,10 +154,28 @@ def _at_most_all(value: Any) -> bool:
     return re.match(AT_MOST_ALL, value) is not None
 
 
+def _fits(value: Any) -> bool:
+    if isinstance(value, str):
+        return not re.match(PERCENT, value) or re.match(NINE_DIGITS, value) is not None
+    return not is_int(value) or value <= MOST
+
+
+def _fits_as_number(value: Any) -> bool:
+    return isinstance(value, str) or _fits(value)
+
+
+def _number_rules(at: Where) -> Iterator[Rule]:
+    yield Rule(at, _not_negative, "self >= 0", AT_LEAST_0)
+    yield Rule(at, _fits, f"self <= {MOST}", TOO_LARGE)
+
+
 def _amount_rules(at: Where, *, at_most_all: bool = True) -> Iterator[Rule]:
     yield Rule(at, _not_negative, "type(self) != int || int(self) >= 0", NEGATIVE)
     percent = f"string(self).matches('{PERCENT}')"
     yield Rule(at, _percentage, f"type(self) != string || {percent}", NOT_A_PERCENTAGE)
+    many = "" if at_most_all else f" && (!{percent} || string(self).matches('{NINE_DIGITS}'))"
+    fits = f"type(self) == int ? int(self) <= {MOST} : true{many}"
+    yield Rule(at, _fits if not at_most_all else _fits_as_number, fits, TOO_LARGE)
     if at_most_all:
         few = f"string(self).matches('{AT_MOST_ALL}')"
         yield Rule(at, _at_most_all, f"type(self) != string || !{percent} || {few}", OVER_100)
@@ -379,8 +399,8 @@ RULES: Final = (
         LABELS_DIFFER,
         field=("template", "metadata", "labels"),
     ),
-    Rule(("spec", "minReadySeconds"), _not_negative, "self >= 0", AT_LEAST_0),
-    Rule(("spec", "revisionHistoryLimit"), _not_negative, "self >= 0", AT_LEAST_0),
+    *_number_rules(("spec", "minReadySeconds")),
+    *_number_rules(("spec", "revisionHistoryLimit")),
     *_amount_rules(("spec", "burstReplicas"), at_most_all=False),
     *_amount_rules((*ROLLING, "maxUnavailable")),
     *_amount_rules((*ROLLING, "maxSurge")),

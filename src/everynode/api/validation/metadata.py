@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import msgspec
+
 from everynode.api.selector import label_key_faults, label_value_faults
 from everynode.api.validation.faults import (
     IMMUTABLE,
@@ -126,18 +128,27 @@ def _check_owners(metadata: Object, path: str) -> Faults:
             if not text(owner, name):
                 yield invalid(f"{here}.{name}", "", "must not be empty")
         if text(owner, "apiVersion") == "v1" and text(owner, "kind") == "Event":
-            yield invalid(here, owner, "/v1, Kind=Event is disallowed from being an owner")
+            yield invalid(
+                here, _in_order(owner), "/v1, Kind=Event is disallowed from being an owner"
+            )
         if flag(owner, "controller"):
             this = f"{text(owner, 'kind')}/{text(owner, 'name')}"
             if controller:
                 yield invalid(
                     here,
-                    metadata["ownerReferences"],
+                    [_in_order(each) for each in metadata["ownerReferences"]],
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {this}',
                 )
             else:
                 controller = this
+
+
+def _in_order(owner: Object) -> msgspec.Raw:
+    """An owner as the API server prints it, field by field."""
+    names = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+    told = {name: owner[name] for name in names if owner.get(name) is not None}
+    return msgspec.Raw(msgspec.json.encode(told))
 
 
 def _check_finalizers(finalizers: list[str], path: str) -> Faults:

@@ -73,15 +73,14 @@ def _check_amount(name: str, value: Any, path: str, *, of_pod: bool) -> Faults:
 
 
 def _check_name(name: str, path: str, *, of_pod: bool) -> Faults:
-    wrong = list(invalid_each(path, name, label_key_faults(name)))
-    if wrong:
-        yield from wrong
-        return
     huge = name.startswith(_HUGE)
-    if "/" not in name and name not in _STANDARD and not huge:
-        yield invalid(path, name, "must be a standard resource type or fully qualified")
+    wrong = list(invalid_each(path, name, label_key_faults(name)))
+    if not wrong and "/" not in name and name not in _STANDARD and not huge:
+        detail = "must be a standard resource type or fully qualified"
+        wrong.append(invalid(path, name, detail))
+    yield from wrong
     if of_pod:
-        if name not in _OF_PODS and not huge:
+        if not wrong and name not in _OF_PODS and not huge:
             yield unsupported(path, name, ("cpu", _HUGE, "memory"))
     elif "/" not in name:
         if name not in _OF_CONTAINERS and not huge:

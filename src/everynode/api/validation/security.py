@@ -56,7 +56,7 @@ def check_pod_security(spec: Object, path: str, *, is_pod: bool) -> Faults:
     for name, supported in (
         ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
         ("supplementalGroupsPolicy", ("Merge", "Strict")),
-        ("seLinuxChangePolicy", ("MountOption", "Recursive")),
+        ("seLinuxChangePolicy", ("Recursive",)),
     ):
         policy = context.get(name)
         if policy is not None and policy not in supported:

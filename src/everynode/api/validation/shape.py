@@ -93,11 +93,11 @@ def _check(value: Any, field: FieldInfo, path: str, *, strict: bool) -> Faults:
     if field.ref == QUANTITY:
         yield from _check_quantity(value, path)
     elif field.ref == INT_OR_STRING:
-        yield from _check_int_or_string(value, path)
+        yield from _check_int_or_string(value, path, strict=strict)
     elif field.ref:
         yield from _check_reference(value, field.ref, path, strict=strict)
     elif field.type in ("integer", "number"):
-        yield from _check_number(value, field, path)
+        yield from _check_number(value, field, path, strict=strict)
     elif not isinstance(value, _PYTHON.get(field.type, object)):
         yield wrong_type(path, value, field.type)
     else:
@@ -137,10 +137,11 @@ def _check_reference(value: Any, name: str, path: str, *, strict: bool) -> Fault
         yield from _check_object(value, name, path, strict=strict)
 
 
-def _check_number(value: Any, field: FieldInfo, path: str) -> Faults:
+def _check_number(value: Any, field: FieldInfo, path: str, *, strict: bool) -> Faults:
     if field.type == "number" and isinstance(value, float):
         return
-    bound = _BOUNDS.get(field.format, 2**63)
+    # The Advanced kind has rules for this, which name the field.
+    bound = 2**63 if strict else _BOUNDS.get(field.format, 2**63)
     if not is_int(value):
         yield wrong_type(path, value, field.type)
     elif not -bound <= value < bound:
@@ -157,10 +158,10 @@ def _check_quantity(value: Any, path: str) -> Faults:
         yield invalid(path, value, str(error))
 
 
-def _check_int_or_string(value: Any, path: str) -> Faults:
+def _check_int_or_string(value: Any, path: str, *, strict: bool) -> Faults:
     if isinstance(value, str):
         return
     if not is_int(value):
         yield wrong_type(path, value, "integer,string")
-    elif not -(2**31) <= value < 2**31:
+    elif not strict and not -(2**31) <= value < 2**31:
         yield invalid(path, value, "must fit into int32")

@@ -16,6 +16,7 @@ from everynode.api.validation.faults import (
     forbidden,
     invalid,
     invalid_each,
+    not_found,
     required,
     unsupported,
 )
@@ -99,6 +100,7 @@ def _check_spec(spec: Object, path: str, *, is_pod: bool) -> Faults:
         host_users=spec.get("hostUsers") is not False,
     )
     yield from check_containers(spec, path, surroundings)
+    yield from _check_files(spec, path)
     yield from _check_pod_resources(spec, path, surroundings.claims)
     yield from _check_host_network(spec, path, is_pod=is_pod)
     yield from _check_enums(spec, path)
@@ -112,6 +114,26 @@ def _check_spec(spec: Object, path: str, *, is_pod: bool) -> Faults:
     yield from check_tolerations(spec, path)
     yield from _check_aliases(spec, path)
     yield from _check_os(spec, path)
+
+
+def _check_files(spec: Object, path: str) -> Faults:
+    """Variables come from files only out of volumes that end with the pod."""
+    volumes = {text(volume, "name"): volume for _, volume in sections(spec, "volumes", path)}
+    for kind in ("initContainers", "containers"):
+        for where, container in sections(spec, kind, path):
+            for here, variable in sections(container, "env", where):
+                source = section(variable, "valueFrom") or {}
+                reference = section(source, "fileKeyRef")
+                if reference is not None:
+                    name, at = text(reference, "volumeName"), f"{here}.valueFrom.fileKeyRef"
+                    yield from _check_file_volume(name, volumes.get(name), f"{at}.volumeName")
+
+
+def _check_file_volume(name: str, volume: Object | None, path: str) -> Faults:
+    if volume is None:
+        yield not_found(path, name)
+    elif volume.get("emptyDir") is None:
+        yield invalid(path, name, "referenced volume must be of type emptyDir")
 
 
 def _check_pod_resources(spec: Object, path: str, claims: list[str]) -> Faults:
