@@ -62,7 +62,7 @@ def read_object(
     named = _require_kind(value, kind)
     try:
         if media == JSON:
-            obj, found = strict.decode(body, type_name=type_name, schema=schema)
+            obj, found = strict.check_body(value, body, type_name=type_name, schema=schema)
         else:
             obj, found = strict.check(value, type_name=type_name, schema=schema)
     except strict.DecodeError as error:

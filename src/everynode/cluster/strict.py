@@ -34,7 +34,13 @@ def decode(
 
     Without a type name the object is a custom one of this schema. Raises DecodeError.
     """
-    value = _parsed(body)
+    return check_body(_parsed(body), body, type_name=type_name, schema=schema)
+
+
+def check_body(
+    value: Object, body: bytes, *, type_name: str | None, schema: Mapping[str, Any] | None = None
+) -> tuple[Object, list[str]]:
+    """The same for a body that is parsed already."""
     twice = says_twice(body, value)
     if type_name is None:
         return _custom(value, schema, parse_pairs(body) if twice else value)
@@ -48,7 +54,7 @@ def decode(
 def check(
     value: Object, *, type_name: str | None, schema: Mapping[str, Any] | None = None
 ) -> tuple[Object, list[str]]:
-    """The same for an object that is decoded already, as patches make them."""
+    """The same for an object that was never a body, as patches make them."""
     if type_name is None:
         return _custom(value, schema, value)
     obj = _converted(value, type_name)
