@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from everynode.api.daemonset import Fault
+from everynode.api.validation.faults import IMMUTABLE, forbidden, invalid
 from everynode.cluster.rules import Rules, World
 
 Object = dict[str, Any]
@@ -29,9 +30,27 @@ class SecretRules(Rules):
 
     def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
         """The type stays."""
-        if new.get("type") == old.get("type"):
-            return []
-        return [Fault("type", f'Invalid value: "{new.get("type")}": field is immutable')]
+        faults = data_faults(new, old, ("data",))
+        if new.get("type") != old.get("type"):
+            faults.insert(0, invalid("type", new.get("type"), IMMUTABLE))
+        return faults
+
+
+class ConfigMapRules(Rules):
+    """One that is immutable stays as it is."""
+
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """Neither the data nor the mark can be taken back."""
+        return data_faults(new, old, ("data", "binaryData"))
+
+
+def data_faults(new: Object, old: Object, members: tuple[str, ...]) -> list[Fault]:
+    """What is marked as immutable does not change."""
+    if not old.get("immutable"):
+        return []
+    fixed = "field is immutable when `immutable` is set"
+    faults = [forbidden("immutable", fixed)] if not new.get("immutable") else []
+    return faults + [forbidden(key, fixed) for key in members if new.get(key) != old.get(key)]
 
 
 class ServiceAccountRules(Rules):
@@ -76,9 +95,12 @@ class RoleBindingRules(Rules):
 
     def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
         """The role stays."""
-        if new.get("roleRef") == old.get("roleRef"):
+        role = new.get("roleRef") or {}
+        if role == old.get("roleRef"):
             return []
-        return [Fault("roleRef", "Invalid value: cannot change roleRef")]
+        names = (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
+        shown = {shown: role.get(name, "") for shown, name in names}
+        return [invalid("roleRef", shown, "cannot change roleRef")]
 
 
 def _subject(subject: Object) -> Object:

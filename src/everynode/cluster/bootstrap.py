@@ -5,27 +5,22 @@ from __future__ import annotations
 from typing import Any, Final
 
 from everynode.api.crd import crd
+from everynode.cluster.workloads import SYSTEM_CLASSES
 
 Object = dict[str, Any]
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
-_CRITICAL: Final = (
-    (
-        "system-node-critical",
-        2_000_001_000,
-        "Used for system critical pods that must not be moved from their current node.",
+_CRITICAL: Final = {
+    "system-node-critical": (
+        "Used for system critical pods that must not be moved from their current node."
     ),
-    (
-        "system-cluster-critical",
-        2_000_000_000,
-        (
-            "Used for system critical pods that must run in the cluster, but can be moved to "
-            "another node if necessary."
-        ),
+    "system-cluster-critical": (
+        "Used for system critical pods that must run in the cluster, but can be moved to "
+        "another node if necessary."
     ),
-)
+}
 
 
 def first_objects() -> list[tuple[str, Object]]:
@@ -34,9 +29,9 @@ def first_objects() -> list[tuple[str, Object]]:
     classes = [
         (
             "/apis/scheduling.k8s.io/v1/priorityclasses",
-            {"metadata": {"name": name}, "value": value, "description": text},
+            {"metadata": {"name": name}, "value": value, "description": _CRITICAL[name]},
         )
-        for name, value, text in _CRITICAL
+        for name, value in SYSTEM_CLASSES.items()
     ]
     definitions = [("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())]
     return [*namespaces, *classes, *definitions]

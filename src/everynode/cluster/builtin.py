@@ -7,6 +7,7 @@ from typing import Any, Final
 from everynode.api.types import type_for
 from everynode.cluster.access import (
     ClusterRoleRules,
+    ConfigMapRules,
     RoleBindingRules,
     RoleRules,
     SecretRules,
@@ -19,7 +20,7 @@ from everynode.cluster.kinds import STATUS_VERBS, VERBS, Kind, Subresource, stat
 from everynode.cluster.namespaces import NamespaceRules
 from everynode.cluster.nodes import NodeRules
 from everynode.cluster.pods import PodRules
-from everynode.cluster.records import EventRules, LeaseRules
+from everynode.cluster.records import EventRules, LeaseRules, RevisionRules
 from everynode.cluster.rules import Rules
 from everynode.cluster.services import ServiceRules
 from everynode.cluster.workloads import BudgetRules, DeploymentRules, PriorityRules, SpecRules
@@ -70,7 +71,7 @@ def _core() -> tuple[Kind, ...]:
     everyone = {"categories": ("all",)}
     return (
         _kind("v1", "Binding", "bindings", verbs=_CREATE),
-        _kind("v1", "ConfigMap", "configmaps", short_names=("cm",)),
+        _kind("v1", "ConfigMap", "configmaps", ConfigMapRules(), short_names=("cm",)),
         _kind("v1", "Event", "events", EventRules(), short_names=("ev",)),
         _kind(
             "v1",
@@ -118,7 +119,7 @@ def _core() -> tuple[Kind, ...]:
 
 def _apps() -> tuple[Kind, ...]:
     return (
-        _kind("apps/v1", "ControllerRevision", "controllerrevisions"),
+        _kind("apps/v1", "ControllerRevision", "controllerrevisions", RevisionRules()),
         *(
             _kind(
                 "apps/v1",
@@ -144,7 +145,7 @@ def _others() -> tuple[Kind, ...]:
             "events.k8s.io/v1",
             "Event",
             "events",
-            EventRules(),
+            EventRules(new_style=True),
             short_names=("ev",),
             stored_as="events",
             view=EventsView(),

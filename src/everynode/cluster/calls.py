@@ -8,7 +8,7 @@ import msgspec
 
 from everynode.api.times import format_time
 from everynode.clock import Clock
-from everynode.cluster.errors import bad_request, not_found
+from everynode.cluster.errors import bad_option, not_found
 from everynode.cluster.kinds import Kind, Registry
 from everynode.cluster.store import Collection, Record, Store
 from everynode.kube.requests import Request
@@ -109,7 +109,12 @@ class Call:
         """Whether nothing is to be kept."""
         value = self.query.get("dryRun", "")
         if value not in ("", "All"):
-            raise bad_request(f'dryRun: Unsupported value: "{value}": supported values: "All"')
+            verb = {"POST": "Create", "PUT": "Update", "PATCH": "Patch"}
+            raise bad_option(
+                verb.get(self.request.method, "Delete"),
+                "dryRun",
+                f'Unsupported value: ["{value}"]: supported values: "All"',
+            )
         return value == "All"
 
     def flag(self, name: str) -> bool:

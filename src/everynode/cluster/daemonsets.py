@@ -48,11 +48,8 @@ class DaemonSetRules(Rules):
 
     def status_faults(self, new: Object, old: Object) -> list[Fault]:
         """Counters below zero, and forgotten collisions."""
-        status = new.get("status") or {}
-        return [
-            *native.check_status(status),
-            *native.check_status_update(old.get("status") or {}, status),
-        ]
+        before, after = old.get("status") or {}, new.get("status") or {}
+        return list(native.check_status_update(before, after))
 
     def prepare_create(self, obj: Object, world: World) -> None:
         """Both counts start at one."""
@@ -86,7 +83,8 @@ def template_generation(obj: Object) -> int:
         return int(text)
     except ValueError:
         raise bad_request(
-            f"the annotation {keys.TEMPLATE_GENERATION} must be a number, not {text!r}"
+            'DaemonSet in version "v1" cannot be handled as a DaemonSet: '
+            f'strconv.ParseInt: parsing "{text}": invalid syntax'
         ) from None
 
 

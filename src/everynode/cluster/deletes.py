@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import msgspec
 
-from everynode.api.daemonset import Fault
 from everynode.api.times import format_time, parse_time
 from everynode.cluster import errors
 from everynode.cluster.calls import Call
@@ -38,12 +37,6 @@ class Options(msgspec.Struct, rename="camel", kw_only=True):
         """The same for an object that was just changed on purpose."""
         kept = {k: v for k, v in (self.preconditions or {}).items() if k != "resourceVersion"}
         return msgspec.structs.replace(self, preconditions=kept)
-
-
-class _DeleteOptions:
-    group = "meta.k8s.io"
-    kind = "DeleteOptions"
-    plural = "deleteoptions"
 
 
 def delete(call: Call) -> Response:
@@ -101,7 +94,7 @@ def _from_query(call: Call) -> Object:
 
 
 def _fault(path: str, message: str) -> errors.Refusal:
-    return errors.invalid(_DeleteOptions(), "", [Fault(path, message)])
+    return errors.bad_option("Delete", path, message)
 
 
 def delete_object(call: Call, record: Record, options: Options) -> Response:
@@ -134,14 +127,17 @@ def check_preconditions(call: Call, record: Record, options: Options) -> None:
     wanted = options.preconditions or {}
     uid, version = wanted.get("uid"), wanted.get("resourceVersion")
     if uid and uid != record.uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
-        raise errors.conflict(call.kind, record.name, why)
+        why = (
+            f"the UID in the precondition ({uid}) does not match the UID in record "
+            f"({record.uid}). The object might have been deleted and then recreated"
+        )
+        raise errors.precondition_failed(call.kind, record.name, why)
     if version and version != str(record.version):
         why = (
-            f"Precondition failed: ResourceVersion in precondition: {version}, "
-            f"ResourceVersion in object meta: {record.version}"
+            f"the ResourceVersion in the precondition ({version}) does not match the "
+            f"ResourceVersion in record ({record.version}). The object might have been modified"
         )
-        raise errors.conflict(call.kind, record.name, why)
+        raise errors.precondition_failed(call.kind, record.name, why)
 
 
 def _mark(call: Call, obj: Object, options: Options) -> bool:

@@ -17,6 +17,10 @@ Object = dict[str, Any]
 VERSION: Final = {
     "major": "1",
     "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
     "gitVersion": "v1.36.3+everynode",
     "gitCommit": "",
     "gitTreeState": "clean",

@@ -159,6 +159,16 @@ def unauthorized() -> Refusal:
     return Refusal(401, "Unauthorized", "Unauthorized")
 
 
+def precondition_failed(resource: Named, name: str, why: str) -> Refusal:
+    """The object is not the one a delete was meant for; the kind is named, not the resource."""
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    details: Object = {"name": name, "kind": resource.kind}
+    if resource.group:
+        details["group"] = resource.group
+    message = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
+    return Refusal(409, "Conflict", message, details=details)
+
+
 def forbidden(resource: Named, name: str, why: str, *, causes: Sequence[Object] = ()) -> Refusal:
     """The request is understood and not allowed."""
     shown = f'{qualified(resource)} "{name}"' if name else qualified(resource)
@@ -228,6 +238,21 @@ def invalid(resource: Named, name: str, faults: Sequence[Fault]) -> Refusal:
         {"reason": _cause(f.message), "message": f.message, "field": f.path} for f in faults
     ]
     return Refusal(422, "Invalid", f'{kind} "{name}" is invalid: {shown}', details=details)
+
+
+class _Options:
+    """The name that errors about the options of a request carry."""
+
+    group = "meta.k8s.io"
+
+    def __init__(self, verb: str) -> None:
+        self.kind = f"{verb}Options"
+        self.plural = self.kind.lower()
+
+
+def bad_option(verb: str, option: str, message: str) -> Refusal:
+    """An option of a request makes no sense; the verb is Create, Update, Patch, Delete or List."""
+    return invalid(_Options(verb), "", [Fault(option, message)])
 
 
 def _cause(message: str) -> str:

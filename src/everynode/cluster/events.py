@@ -24,7 +24,7 @@ class EventsView:
 
     def show(self, stored: Object) -> Object:
         """A core event in the words of events.k8s.io."""
-        shown = {_BACK.get(key, key): value for key, value in stored.items()}
+        shown = {_BACK.get(key, key): value for key, value in stored.items() if value != ""}
         return {**shown, "apiVersion": "events.k8s.io/v1"}
 
     def store(self, shown: Object) -> Object:

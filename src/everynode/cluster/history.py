@@ -84,12 +84,13 @@ class History:
     def __init__(self, *, capacity: int) -> None:
         self.capacity = capacity
         self.size = 0
+        self._floor = 0  # what no log can know anything of
         self._logs: list[Log] = []
         self._order: deque[Log] = deque()  # which log got a change, oldest first
 
-    def log(self, compacted: int) -> Log:
-        """A new log for a collection that begins at a version."""
-        log = Log(compacted)
+    def log(self) -> Log:
+        """A new log, for a collection in which nothing has happened yet."""
+        log = Log(self._floor)
         self._logs.append(log)
         return log
 
@@ -105,6 +106,7 @@ class History:
         """Forget everything up to a version, as a compaction does."""
         while self._order and self._order[0].oldest <= version:
             self.size -= self._order.popleft().drop_oldest()
+        self._floor = max(self._floor, version)
         for log in self._logs:
             log.compacted = max(log.compacted, version)
 

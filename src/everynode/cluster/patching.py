@@ -9,9 +9,9 @@ from everynode.cluster import strict
 from everynode.cluster.apply import apply
 from everynode.cluster.bodies import read_applied
 from everynode.cluster.calls import Call
-from everynode.cluster.errors import bad_request, invalid
+from everynode.cluster.errors import Refusal, bad_option, bad_request
 from everynode.cluster.patch import patch_object
-from everynode.cluster.received import Options, field_validation, media_type
+from everynode.cluster.received import field_validation, media_type
 from everynode.kube.requests import APPLY_PATCH
 
 Object = dict[str, Any]
@@ -38,12 +38,26 @@ def patched(call: Call, current: Object) -> Object:
         validation=field_validation(call),
     )
     call.warnings.extend(warnings)
-    name = obj.get("metadata", {}).get("name")
-    if name != call.name:
-        raise bad_request(
-            f"the name of the object ({name}) does not match the name on the URL ({call.name})"
-        )
+    _check_identity(call, obj)
     return obj
+
+
+def _check_identity(call: Call, obj: Object) -> None:
+    """A patch changes an object; it does not make another one of it."""
+    kind, meta = call.kind, obj.get("metadata") or {}
+    if (obj.get("kind"), obj.get("apiVersion")) != (kind.kind, kind.api_version):
+        shown = f"{obj.get('apiVersion')}, Kind={obj.get('kind')}"
+        fault = Fault("patch", f'Invalid value: "{shown}": kind and apiVersion cannot be patched')
+        raise Refusal(422, "Invalid", f' "" is invalid: {fault}', details={})
+    if meta.get("name") != call.name:
+        raise bad_request(
+            f"the name of the object ({meta.get('name')}) does not match the name on the URL "
+            f"({call.name})"
+        )
+    if call.namespace and meta.get("namespace", call.namespace) != call.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
 
 
 def applied(call: Call, current: Object | None) -> Object:
@@ -54,8 +68,7 @@ def applied(call: Call, current: Object | None) -> Object:
     group_kind = (sent.get("apiVersion"), sent.get("kind"))
     if group_kind != (call.kind.api_version, call.kind.kind):
         raise bad_request(
-            f"invalid object type: {group_kind[0] or '/'}, Kind={group_kind[1] or ''}; "
-            f"this address is for {call.kind.api_version}, Kind={call.kind.kind}"
+            f"invalid object type: {_group_version(group_kind[0])}, Kind={group_kind[1] or ''}"
         )
     meta = sent.setdefault("metadata", {})
     if not isinstance(meta, dict):
@@ -81,6 +94,11 @@ def applied(call: Call, current: Object | None) -> Object:
     )
 
 
+def _group_version(api_version: object) -> str:
+    text = str(api_version or "/")
+    return text if "/" in text else f"/{text}"
+
+
 def _check_unknown(call: Call, sent: Object) -> None:
     kind = call.kind
     try:
@@ -99,14 +117,11 @@ def _check_unknown(call: Call, sent: Object) -> None:
 
 def check_options(call: Call) -> None:
     """Refuse options that make no sense for this sort of patch."""
-    faults = []
     manager = call.query.get("fieldManager", "")
     if is_apply(call) and not manager:
-        faults.append(Fault("fieldManager", "Required value: is required for apply patch"))
+        raise bad_option("Patch", "fieldManager", "Required value: is required for apply patch")
     if not is_apply(call) and "force" in call.query:
-        faults.append(Fault("force", "Forbidden: may not be specified for non-apply patch"))
+        raise bad_option("Patch", "force", "Forbidden: may not be specified for non-apply patch")
     if len(manager) > _LONGEST_MANAGER:
         message = f"Too long: may not be more than {_LONGEST_MANAGER} bytes"
-        faults.append(Fault("fieldManager", message))
-    if faults:
-        raise invalid(Options("Patch"), "", faults)
+        raise bad_option("Patch", "fieldManager", message)

@@ -42,7 +42,11 @@ def bind(call: Call) -> Response:
         raise errors.invalid(_Binding(), meta.get("name", ""), faults)
     record = call.record()
     pod = call.stored(record)
-    why = _unbindable(pod, meta.get("uid", ""))
+    uid = meta.get("uid", "")
+    if uid and uid != record.uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
+        raise errors.conflict(call.kind, call.name, why)
+    why = _unbindable(pod)
     if why:
         raise errors.conflict(_Binding(), call.name, why)
     pod["spec"]["nodeName"] = target["name"]
@@ -65,17 +69,15 @@ def _target_faults(target: Object) -> list[Fault]:
     faults = []
     kind = target.get("kind", "")
     if kind not in ("", "Node"):
-        message = f'Unsupported value: "{kind}": supported values: "<empty>", "Node"'
+        message = f'Unsupported value: "{kind}": supported values: "Node", "<empty>"'
         faults.append(Fault("target.kind", message))
     if not target.get("name"):
         faults.append(Fault("target.name", "Required value"))
     return faults
 
 
-def _unbindable(pod: Object, uid: str) -> str:
+def _unbindable(pod: Object) -> str:
     meta, spec = pod["metadata"], pod["spec"]
-    if uid and uid != meta["uid"]:
-        return f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
     if "deletionTimestamp" in meta:
         return f"pod {meta['name']} is being deleted, cannot be assigned to a host"
     if spec.get("nodeName"):

@@ -12,6 +12,7 @@ from everynode.api.defaults import default_pod
 from everynode.api.validation.scheduling import check_affinity
 from everynode.api.validation.template import validate_pod
 from everynode.cluster import admission
+from everynode.cluster.conditions import set_condition
 from everynode.cluster.qos import qos_class
 from everynode.cluster.resize import container_faults, keep_all_but_resources, resize_faults
 from everynode.cluster.rules import Rules, World
@@ -25,6 +26,15 @@ _FIXED: Final = (
     "`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
+
+
+_GATED: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
 
 
 class PodRules(Rules):
@@ -69,6 +79,8 @@ class PodRules(Rules):
         """It starts pending."""
         super().prepare_create(obj, world)
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj)}
+        if obj["spec"].get("schedulingGates"):
+            set_condition(obj["status"], _GATED, world.now)
         admission.admit_new(obj, world)
 
     def create_faults(self, obj: Object, world: World) -> list[Fault]:

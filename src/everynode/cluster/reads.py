@@ -9,14 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from everynode.api.daemonset import Fault
 from everynode.cluster import budgets
 from everynode.cluster.calls import Call
 from everynode.cluster.errors import (
     Refusal,
+    bad_option,
     bad_request,
     expired,
-    invalid,
     too_large_version,
 )
 from everynode.cluster.forms import form_of
@@ -28,14 +27,6 @@ from everynode.kube.requests import Response
 Object = dict[str, Any]
 
 JSON_HEADERS: Final = {"content-type": "application/json"}
-
-
-class _ListOptions:
-    """The name that errors about list options carry."""
-
-    group = "meta.k8s.io"
-    kind = "ListOptions"
-    plural = "listoptions"
 
 
 class Token(msgspec.Struct, frozen=True, rename={"version": "rv"}):
@@ -146,7 +137,7 @@ def _check_watch_list(initial: str | None, match: str) -> None:
 
 
 def _options_fault(path: str, message: str) -> Refusal:
-    return invalid(_ListOptions(), "", [Fault(path, message)])
+    return bad_option("List", path, message)
 
 
 def _point_in_time(call: Call, limit: int) -> tuple[int, str, bool]:

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from everynode.api.daemonset import Fault
 from everynode.cluster import bodies
 from everynode.cluster.calls import Call
-from everynode.cluster.errors import invalid
+from everynode.cluster.errors import bad_option
 
 Object = dict[str, Any]
 
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
-
-
-class Options:
-    """The name that errors about the options of a write carry."""
-
-    group = "meta.k8s.io"
-
-    def __init__(self, verb: str) -> None:
-        self.kind = f"{verb}Options"
-        self.plural = self.kind.lower()
 
 
 class Part:
@@ -68,8 +57,7 @@ def field_validation(call: Call) -> str:
         shown = ", ".join(f'"{each}"' for each in _VALIDATIONS)
         message = f'Unsupported value: "{value}": supported values: {shown}'
         verb = {"POST": "Create", "PUT": "Update"}.get(call.request.method, "Patch")
-        fault = Fault("fieldValidation", message, "FieldValueNotSupported")
-        raise invalid(Options(verb), "", [fault])
+        raise bad_option(verb, "fieldValidation", message)
     return value or "Warn"
 
 

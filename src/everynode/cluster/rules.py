@@ -91,6 +91,10 @@ class Rules:
         """What is wrong with a changed status."""
         return []
 
+    def after_patch(self, obj: Object) -> Object:
+        """What the way of a patch through the server does to an object."""
+        return obj
+
     def change_part(self, part: str, new: Object, old: Object, world: World) -> list[Fault]:
         """Undo what a write to another subresource may not change, and say what is wrong."""
         raise NotImplementedError(part)

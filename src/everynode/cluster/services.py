@@ -6,6 +6,7 @@ import ipaddress
 from typing import Any, Final
 
 from everynode.api.daemonset import Fault
+from everynode.api.validation.faults import invalid, required
 from everynode.api.validation.names import dns_label
 from everynode.cluster.rules import Rules, World
 
@@ -30,8 +31,10 @@ class ServiceRules(Rules):
             spec["ports"] = [_port(port) for port in spec["ports"]]
         if spec["type"] != "ExternalName":
             spec.setdefault("internalTrafficPolicy", "Cluster")
-            spec.setdefault("ipFamilies", ["IPv4"])
-            spec.setdefault("ipFamilyPolicy", "SingleStack")
+            # A headless service without a selector may get addresses of any kind.
+            both = spec.get("clusterIP") == "None" and not spec.get("selector")
+            spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
+            spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
         return {**obj, "spec": spec}
 
     def prepare_create(self, obj: Object, world: World) -> None:
@@ -53,13 +56,25 @@ class ServiceRules(Rules):
                 if key in old["spec"]:
                     new["spec"].setdefault(key, old["spec"][key])
 
+    def create_faults(self, obj: Object, world: World) -> list[Fault]:
+        """There must be ports, with names when there are several."""
+        spec = obj["spec"]
+        ports = spec.get("ports") or []
+        if not ports and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
+            return [required("spec.ports")]
+        return [
+            required(f"spec.ports[{index}].name")
+            for index, port in enumerate(ports)
+            if len(ports) > 1 and not port.get("name")
+        ]
+
     def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
-        """An address that was given is kept."""
+        """The same, and an address that was given is kept."""
         before, after = old["spec"].get("clusterIP"), new["spec"].get("clusterIP")
         if before and before != after and new["spec"]["type"] != "ExternalName":
             path, message = "spec.clusterIPs[0]", "may not change once set"
-            return [Fault(path, f'Invalid value: ["{after or ""}"]: {message}')]
-        return []
+            return [invalid(path, [after or ""], message)]
+        return self.create_faults(new, world)
 
 
 def _port(port: Object) -> Object:

@@ -105,7 +105,7 @@ class Store:
         """The collection of that name; empty when nothing was ever put there."""
         found = self._collections.get(name)
         if found is None:
-            found = Collection(name, self.history.log(self.version))
+            found = Collection(name, self.history.log())
             self._collections[name] = found
         return found
 
@@ -185,15 +185,16 @@ class Store:
             observer(change)
 
 
-def make_record(obj: Object, version: int, *, fields: tuple[str, ...] = ()) -> Record:
-    """Encode an object as it is stored."""
+def make_record(obj: Object, version: int | None, *, fields: tuple[str, ...] = ()) -> Record:
+    """Encode an object as it is stored; without a version it is one that never will be."""
     meta = obj["metadata"]
-    meta["resourceVersion"] = str(version)
+    if version is not None:
+        meta["resourceVersion"] = str(version)
     return Record(
         namespace=meta.get("namespace", ""),
         name=meta["name"],
         uid=meta.get("uid", ""),
-        version=version,
+        version=version or 0,
         body=msgspec.json.encode(ordered(obj)),
         labels=meta.get("labels") or _NO_LABELS,
         fields=fields,

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from everynode.api.amount import parse_amount
 from everynode.api.daemonset import Fault
 from everynode.api.defaults import default_template
-from everynode.api.validation.selector import check_selector
+from everynode.api.validation.faults import IMMUTABLE, forbidden, invalid, required
+from everynode.api.validation.selector import check_selector, selects
+from everynode.api.validation.template import check_template
 from everynode.cluster.rules import Rules, World
 
 Object = dict[str, Any]
+
+_HIGHEST: Final = 1_000_000_000
+SYSTEM_CLASSES: Final = {
+    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": 2_000_000_000,
+}
 
 
 class SpecRules(Rules):
@@ -33,11 +42,27 @@ class DeploymentRules(SpecRules):
         return {**obj, "spec": spec}
 
     def create_faults(self, obj: Object, world: World) -> list[Fault]:
-        """A selector is needed, and must select the template."""
-        selector = obj["spec"].get("selector")
-        if not selector:
-            return [Fault("spec.selector", "Required value")]
-        return list(check_selector(selector, "spec.selector"))
+        """A selector is needed, and must select the template, which must make sense."""
+        spec = obj["spec"]
+        selector, template = spec.get("selector"), spec.get("template") or {}
+        labels = (template.get("metadata") or {}).get("labels")
+        faults = [required("spec.selector")] if selector is None else []
+        faults += check_selector(selector or {}, "spec.selector")
+        if selector is None or selects(selector, labels or {}) is False:
+            path, why = (
+                "spec.template.metadata.labels",
+                "`selector` does not match template `labels`",
+            )
+            faults.append(invalid(path, labels, why))
+        return [*faults, *check_template(template, "spec.template")]
+
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """The same, and another selector."""
+        faults = self.create_faults(new, world)
+        selector = new["spec"].get("selector")
+        if selector != old["spec"].get("selector"):
+            faults.append(invalid("spec.selector", selector, IMMUTABLE))
+        return faults
 
     def prepare_create(self, obj: Object, world: World) -> None:
         """It starts without a status."""
@@ -68,17 +93,22 @@ class BudgetRules(SpecRules):
         }
 
     def create_faults(self, obj: Object, world: World) -> list[Fault]:
-        """One way of counting at a time."""
+        """One way of counting at a time, and one that can be understood."""
         spec = obj.get("spec") or {}
+        least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
         faults = []
-        if "minAvailable" in spec and "maxUnavailable" in spec:
-            faults.append(
-                Fault(
-                    "spec",
-                    "Invalid value: minAvailable and maxUnavailable cannot be both set",
-                )
-            )
+        if least is not None and most is not None:
+            why = "minAvailable and maxUnavailable cannot be both set"
+            faults.append(invalid("spec", spec, why))
+        for key, value in (("minAvailable", least), ("maxUnavailable", most)):
+            amount = parse_amount(value, at_most_all=True) if value is not None else None
+            if isinstance(amount, str):
+                faults.append(invalid(f"spec.{key}", value, amount))
         return [*faults, *check_selector(spec.get("selector") or {}, "spec.selector")]
+
+    def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
+        """The same."""
+        return self.create_faults(new, world)
 
 
 class PriorityRules(Rules):
@@ -90,14 +120,23 @@ class PriorityRules(Rules):
         """They preempt unless they say otherwise."""
         return {"preemptionPolicy": "PreemptLowerPriority", **obj}
 
+    def create_faults(self, obj: Object, world: World) -> list[Fault]:
+        """Some names and values are the system's own."""
+        name, value = obj["metadata"]["name"], obj.get("value", 0)
+        if name.startswith("system-") and SYSTEM_CLASSES.get(name) != value:
+            why = "priority class names with 'system-' prefix are reserved for system use only."
+            known = f"error: {name} is not a known system priority class"
+            return [forbidden("metadata.name", f"{why} {known}")]
+        if not name.startswith("system-") and value > _HIGHEST:
+            why = f"maximum allowed value of a user defined priority is {_HIGHEST}"
+            return [forbidden("value", why)]
+        return []
+
     def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
         """The value stays."""
         faults = []
         if new.get("value") != old.get("value"):
-            faults.append(Fault("value", "Forbidden: may not be changed in an update."))
+            faults.append(forbidden("value", "may not be changed in an update."))
         if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
-            value = new.get("preemptionPolicy")
-            faults.append(
-                Fault("preemptionPolicy", f'Invalid value: "{value}": field is immutable')
-            )
+            faults.append(invalid("preemptionPolicy", new.get("preemptionPolicy"), IMMUTABLE))
         return faults

@@ -37,6 +37,14 @@ class _Namespaces:
     plural = "namespaces"
 
 
+class _Plurals:
+    """A kind under the name of its resource, as some errors have it."""
+
+    def __init__(self, kind: errors.Named) -> None:
+        self.group = kind.group
+        self.kind = self.plural = kind.plural
+
+
 def create(call: Call) -> Response:
     """POST to a collection."""
     return create_object(call, read_object(call))
@@ -115,7 +123,9 @@ def update(call: Call) -> Response:
         raise errors.not_found(call.kind, call.name)
     if not meta.get("resourceVersion") and not call.kind.rules.unconditional_update:
         why = "Invalid value: 0: must be specified for an update"
-        raise errors.invalid(call.kind, call.name, [Fault("metadata.resourceVersion", why)])
+        raise errors.invalid(
+            _Plurals(call.kind), call.name, [Fault("metadata.resourceVersion", why)]
+        )
     if meta.get("uid", "") not in ("", record.uid):
         why = (
             f"Precondition failed: UID in precondition: {meta['uid']}, "
@@ -144,6 +154,7 @@ def patch(call: Call) -> Response:
         raise errors.invalid(call.kind, call.name, [fault])
     if view is not None:
         obj = view.store(obj)
+    obj = call.kind.rules.after_patch(obj)
     return _answer(call, replace(call, obj, record))
 
 
@@ -202,7 +213,7 @@ def commit(call: Call, obj: Object, previous: Record | None) -> Record:
     """Store what has passed all rules; what was only waiting to end, ends."""
     fields = call.kind.rules.selectable(obj)
     if call.dry_run:
-        return make_record(obj, previous.version if previous else 0, fields=fields)
+        return make_record(obj, previous.version if previous else None, fields=fields)
     if previous is not None and finished(obj):
         call.site.store.remove(call.collection, previous)
         return make_record(obj, previous.version, fields=fields)
