@@ -9,6 +9,7 @@ import msgspec
 
 from everynode.cluster.accepts import Accept
 from everynode.cluster.kinds import Kind, Registry, Subresource
+from everynode.cluster.openapi import Documents, v2_document
 from everynode.kube.requests import Response
 
 Object = dict[str, Any]
@@ -33,9 +34,36 @@ _JSON: Final = {"content-type": "application/json"}
 _AGGREGATED: Final = ("v2", "v2beta1")
 
 
+class Discovery:
+    """Answers questions about the server itself; documents are made when somebody reads them."""
+
+    def __init__(self, kinds: Registry) -> None:
+        self._kinds = kinds
+        self._documents = Documents([])
+        self._revision = -1
+
+    def answer(self, path: str, accept: str) -> Response | None:
+        """The answer; None for addresses that are about something else."""
+        found = answer(path, accept, self._kinds)
+        if found is not None or not path.startswith("/openapi/"):
+            return found
+        if self._revision != self._kinds.revision:
+            self._revision = self._kinds.revision
+            self._documents = Documents(list(self._kinds))
+        if path == "/openapi/v2":
+            media, body = v2_document(accept)
+            return Response(200, body, {"content-type": media})
+        if path == "/openapi/v3":
+            return _send(self._documents.index())
+        document = self._documents.document(path.removeprefix("/openapi/v3/"))
+        return None if document is None else Response(200, document, _JSON)
+
+
 def answer(path: str, accept: str, kinds: Registry) -> Response | None:
-    """The answer to a question about the server itself; None for other addresses."""
+    """Versions, groups and resources; None for other addresses."""
     match path.strip("/").split("/"):
+        case [""]:
+            return _send({"paths": _paths(kinds)})
         case ["version"]:
             return _send(VERSION)
         case ["api"]:
@@ -50,6 +78,14 @@ def answer(path: str, accept: str, kinds: Registry) -> Response | None:
         case ["apis", group, version]:
             return _resources(kinds, group, version)
     return None
+
+
+def _paths(kinds: Registry) -> list[str]:
+    groups = versions_of(kinds)
+    found = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
+    found += [f"/apis/{group}" for group in groups if group]
+    found += [f"/apis/{g}/{version}" for g, versions in groups.items() if g for version in versions]
+    return sorted(found)
 
 
 def _send(body: Object) -> Response:

@@ -12,13 +12,14 @@ import msgspec
 
 from everynode.api.crd import NAME as ADVANCED
 from everynode.clock import Clock
-from everynode.cluster import deletes, discovery, podparts, reads, reviews, subresources, writes
+from everynode.cluster import deletes, podparts, reads, reviews, subresources, writes
 from everynode.cluster.bootstrap import first_objects
 from everynode.cluster.builtin import builtin
 from everynode.cluster.calls import Call, Site, decode_object
 from everynode.cluster.customresources import DEFINITIONS, Definitions
 from everynode.cluster.daemonsets import AdvancedDaemonSetRules
 from everynode.cluster.deadlines import allowed_seconds
+from everynode.cluster.discovery import Discovery
 from everynode.cluster.errors import Refusal, internal, method_not_allowed, timed_out
 from everynode.cluster.kinds import Registry
 from everynode.cluster.paths import locate
@@ -60,6 +61,7 @@ class Api:
     def __init__(self, *, clock: Clock, store: Store | None = None) -> None:
         self.site = Site(clock=clock, store=store or Store(), kinds=Registry(builtin()))
         self._definitions = Definitions(self.site.kinds, {ADVANCED: AdvancedDaemonSetRules})
+        self._discovery = Discovery(self.site.kinds)
         self._watches: dict[int, Watch] = {}
         self.store.observe(DEFINITIONS, self._defined)
         for record in self.store.collection(DEFINITIONS).scan():
@@ -134,7 +136,7 @@ class Api:
             return Response(200, b"ok", _TEXT)
         place = locate(request.path, self.site.kinds)
         if place is None:
-            return discovery.answer(request.path, request.accept, self.site.kinds) or _NO_PAGE
+            return self._discovery.answer(request.path, request.accept) or _NO_PAGE
         call = Call(self.site, request, place, agent=agent)
         response = self._verb(call)(call)
         return _with_warnings(response, call.warnings) if call.warnings else response
