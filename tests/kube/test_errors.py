@@ -127,6 +127,14 @@ def test_a_missing_permission_names_verb_and_resource_in_one_line() -> None:
     assert str(error) == f"cannot create pods in namespace n: {RBAC}"
 
 
+def test_a_kind_that_is_not_served_is_named() -> None:
+    request = verbs.list_page(ADVANCED)
+    error = errors.from_response(request, Response(404, b"404 page not found"))
+    assert str(error) == (
+        "cannot list daemonsets.apps.kruise.io: the server does not know daemonsets.apps.kruise.io"
+    )
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b'{"code": "x"}', b"\x00\xff"])
 def test_nonsense_in_place_of_a_status_is_survived(body: bytes) -> None:
     error: Any = errors.from_response(READ, Response(500, body))

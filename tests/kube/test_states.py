@@ -66,7 +66,8 @@ def refusal(kind: type[KubeError], code: int) -> KubeError:
         (STREAM, Refused("", refusal(Invalid, 400)), State.LIST, "", "", False),
         (STREAM, Refused("", refusal(Forbidden, 403)), State.WATCH_LIST, "", "", True),
         (STREAM, Refused("", refusal(TooManyRequests, 429)), State.WATCH_LIST, "", "", True),
-        (STREAM, Refused("", refusal(Unavailable, 503)), State.WATCH_LIST, "", "", True),
+        (STREAM, Refused("", refusal(Unavailable, 500)), State.LIST, "", "", True),
+        (STREAM, Refused("", refusal(Unavailable, 503)), State.LIST, "", "", True),
         (STREAM, Refused("", refusal(NotServed, 404)), State.WATCH_LIST, "", "", True),
         # Refusals of pages.
         (SECOND_PAGE, Refused("", refusal(Gone, 410)), State.LIST, "", "", False),

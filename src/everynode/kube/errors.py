@@ -165,12 +165,11 @@ def from_response(request: Request, response: Response) -> KubeError:
     status = _decode_status(response.body)
     retry_after = _retry_after(response.headers.get("retry-after", ""), status)
     meaning = _meaning(request, response.status, status)
-    return meaning(
-        status.message or _plain_text(response),
-        status=response.status,
-        asked=describe(request),
-        retry_after=retry_after,
-    )
+    asked = describe(request)
+    message = status.message or _plain_text(response)
+    if meaning is NotServed:
+        message = f"the server does not know {asked.resource}"
+    return meaning(message, status=response.status, asked=asked, retry_after=retry_after)
 
 
 def from_status(request: Request, body: bytes) -> KubeError:

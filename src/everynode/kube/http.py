@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
@@ -127,8 +128,7 @@ class HttpTransport:
         )
 
     def _url(self, request: Request) -> URL:
-        query = f"?{urlencode(request.query)}" if request.query else ""
-        return URL(f"{self._access.server}{request.path}{query}", encoded=True)
+        return URL(f"{self._access.server}{request.path}{_query(request.query)}", encoded=True)
 
     # --- Who we are --------------------------------------------------------------------------
 
@@ -221,6 +221,12 @@ def _load_key_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
                 "the client certificate and its key do not belong together or are not PEM: "
                 f"{error.reason}"
             ) from None
+
+
+@lru_cache(maxsize=256)
+def _query(pairs: tuple[tuple[str, str], ...]) -> str:
+    # Nearly all requests carry one of a few queries.
+    return f"?{urlencode(pairs)}" if pairs else ""
 
 
 def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:

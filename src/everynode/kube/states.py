@@ -29,7 +29,8 @@ class State(enum.Enum):
 
     # One request that streams what is there now and then every change; the place to begin.
     # Refused as invalid, ended or silent before the end of the initial events: LIST, and never
-    # WATCH_LIST again. Broken or refused otherwise: once more, after a pause.
+    # WATCH_LIST again. Refused because the server cannot (5xx): LIST, this time. Broken or refused
+    # otherwise: once more, after a pause.
     WATCH_LIST = "watch-list"
     # Page after page of the most recent state, for servers without watch-list.
     # A page too old (410): from the first page. Broken or refused: the same page, after a pause.
@@ -177,6 +178,9 @@ def _refused(position: Position, outcome: Refused) -> Step:
     error = outcome.error
     if position.state is State.WATCH_LIST and isinstance(error, Invalid):
         return Step(Position(State.LIST, streams=False), reason="no-watch-list")
+    if position.state is State.WATCH_LIST and error.status >= 500:
+        # Some servers know the request and cannot serve it; whether they can list we shall see.
+        return Step(replace(position, state=State.LIST), reason="no-watch-list")
     failed = _failed(_at(position, outcome.version), heard=outcome.heard)
     if isinstance(error, Gone) and failed.failures == 1:
         # An old version is an everyday matter: no word and no pause.
