@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
 import pytest
 
+from everynode.cli.main import entry
 from everynode.cli.manifests import Settings, objects
 from everynode.cli.manifests.workload import workload
+from everynode.controller.health import parse_address
 
 
 def deployment(**settings: Any) -> dict[str, Any]:
@@ -55,6 +58,16 @@ def test_the_probes_ask_the_port_that_answers() -> None:
     probes = [container[f"{name}Probe"] for name in ("startup", "liveness", "readiness")]
     asked = [(probe["httpGet"]["path"], probe["httpGet"]["port"]) for probe in probes]
     assert asked == [("/livez", "health"), ("/livez", "health"), ("/readyz", "health")]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_the_command_line_understands_what_the_container_is_started_with(native: bool) -> None:
+    name, *arguments = pod(native=native)["containers"][0]["args"]
+    command = entry.get_command(click.Context(entry), name)
+    assert command is not None
+    parsed = command.make_context(name, arguments).params
+    assert parsed["native"] is native
+    assert parse_address(parsed["health_address"], flag="") == ("0.0.0.0", 8081)
 
 
 def test_selectors_match_the_pods() -> None:

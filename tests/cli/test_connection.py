@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from aiohttp import web
+
+from everynode.cli.connection import connect, explain, missing_permission
+from everynode.cli.errors import UserError
+from everynode.clock import SystemClock
+from everynode.kube.errors import (
+    Asked,
+    Conflict,
+    Forbidden,
+    KubeError,
+    NotServed,
+    Unauthorized,
+    UnknownOutcome,
+)
+from everynode.kube.requests import Request
+
+ASKED = Asked(verb="patch", resource="clusterroles.rbac.authorization.k8s.io", name="everynode")
+
+
+def kubeconfig(folder: Path, server: str) -> str:
+    path = folder / "kubeconfig"
+    config = {
+        "clusters": [{"name": "here", "cluster": {"server": server}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here"}}],
+        "current-context": "here",
+    }
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+@asynccontextmanager
+async def server(version: str, *, status: int = 200) -> AsyncIterator[str]:
+    """Something that says what is given about its version, and knows nothing else."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text=version, status=status, content_type="application/json")
+
+    app = web.Application()
+    app.router.add_get("/version", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_server_that_answers_gives_a_client(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with server('{"major": "1", "minor": "36+"}') as url:
+        file = kubeconfig(tmp_path, url)
+        async with connect(SystemClock(), kubeconfig=file) as client:
+            assert b"36+" in await client.read(Request("GET", "/version"), bytes)
+    assert capsys.readouterr().err == ""
+
+
+async def test_an_old_server_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with (
+        server('{"major": "1", "minor": "29"}') as url,
+        connect(SystemClock(), kubeconfig=kubeconfig(tmp_path, url)),
+    ):
+        pass
+    assert "this is Kubernetes 1.29; 1.30 is the oldest" in capsys.readouterr().err
+
+
+async def test_something_that_is_no_api_server_is_named_so(tmp_path: Path) -> None:
+    async with server("<html>Welcome</html>") as url:
+        with pytest.raises(UserError, match="not a Kubernetes API server"):
+            async with connect(SystemClock(), kubeconfig=kubeconfig(tmp_path, url)):
+                pass
+
+
+async def test_refused_credentials_say_log_in_again(tmp_path: Path) -> None:
+    async with server("{}", status=401) as url:
+        with pytest.raises(UserError, match="expired; log in again"):
+            async with connect(SystemClock(), kubeconfig=kubeconfig(tmp_path, url)):
+                pass
+
+
+async def test_an_unreachable_server_says_what_to_check(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"cannot reach the API server: 127\.0\.0\.1:1: .*--context"
+    ):
+        async with connect(SystemClock(), kubeconfig=kubeconfig(tmp_path, "http://127.0.0.1:1")):
+            pass
+
+
+async def test_what_is_refused_later_becomes_one_line_too(tmp_path: Path) -> None:
+    async with server('{"major": "1", "minor": "36"}') as url:
+        file = kubeconfig(tmp_path, url)
+        with pytest.raises(UserError, match=r"does not serve nodes"):
+            async with connect(SystemClock(), kubeconfig=file) as client:
+                await client.read(Request("GET", "/api/v1/nodes"), bytes)
+
+
+async def test_a_wrong_context_names_those_there_are(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    with pytest.raises(UserError, match="asks for context 'there'; there are: here"):
+        async with connect(SystemClock(), kubeconfig=file, context="there"):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("refused", "missing"),
+    [
+        (
+            'create resource "clusterroles" in API group "rbac.authorization.k8s.io"',
+            "create clusterroles.rbac.authorization.k8s.io",
+        ),
+        (
+            'patch resource "pods/status" in API group "" in the namespace "web"',
+            "patch pods/status in namespace web",
+        ),
+        (
+            'patch resource "daemonsets/status" in API group "apps" in the namespace "web"',
+            "patch daemonsets.apps/status in namespace web",
+        ),
+        (
+            'get resource "namespaces" in API group "" in the namespace "web"',
+            "get namespaces",
+        ),
+    ],
+)
+def test_a_missing_permission_is_named_as_a_role_would(refused: str, missing: str) -> None:
+    message = f'some "thing" is forbidden: User "eve" cannot {refused}'
+    assert missing_permission(Forbidden(message, status=403, asked=ASKED)) == missing
+
+
+def test_a_refusal_in_other_words_is_named_by_what_was_asked() -> None:
+    assert missing_permission(Forbidden("no", status=403, asked=ASKED)) == str(ASKED)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (Forbidden("no", asked=ASKED), f"you lack the permission to {ASKED}; ask a cluster"),
+        (Unauthorized("no"), "the server does not accept these credentials"),
+        (UnknownOutcome("late", asked=ASKED), f"no answer to {ASKED}: late; it may have happened"),
+        (NotServed("page not found", asked=ASKED), f"the server does not serve {ASKED.resource}"),
+        (Conflict("one\n- two\n", asked=ASKED), f"cannot {ASKED}: one - two"),
+        (KubeError("plain"), "plain"),
+    ],
+)
+def test_every_refusal_is_one_line(error: KubeError, line: str) -> None:
+    text = str(explain(error))
+    assert text.startswith(line)
+    assert "\n" not in text
