@@ -39,7 +39,7 @@ def differences(real: Any, ours: Any, path: str = "") -> list[str]:
     if isinstance(real, dict) and isinstance(ours, dict):
         found = []
         for key, value in ours.items():
-            if key in ("managedFields", GENERATION) or value in (None, {}, []):
+            if key in ("managedFields", GENERATION):
                 continue
             if key in real:
                 found += differences(real[key], value, f"{path}.{key}")
@@ -192,3 +192,30 @@ def test_a_conflict_names_the_owner_and_its_endpoint() -> None:
         'Apply failed with 1 conflict: conflict with "ctl" with subresource "scale" '
         "using apps/v1: .spec.minReadySeconds"
     )
+
+
+def test_a_value_that_its_type_cannot_hold_is_refused() -> None:
+    limits = {"limits": {"cpu": "much"}}
+    with pytest.raises(ApplyError) as refused:
+        applied(None, with_template(containers=[{"name": "c", "image": "a", "resources": limits}]))
+    prefix = "failed to convert new object (/a1; apps/v1, Kind=DaemonSet) to proper version"
+    assert refused.value.message.startswith(f"{prefix}: unable to convert unstructured object")
+
+
+def test_a_status_that_is_not_apart_is_owned_by_who_applies_it() -> None:
+    obj = {"apiVersion": "example.test/v1", "kind": "Thing", "metadata": {"name": "t"}}
+    obj = {**obj, "status": {"n": 1}}
+    schema = {"type": "object", "properties": {"status": {"type": "object"}}}
+    for apart, owned in ((False, {"f:status": {"f:n": {}}}), (None, None)):
+        result = apply(
+            None,
+            obj,
+            manager="m",
+            api_version="example.test/v1",
+            type_name=None,
+            schema=schema,
+            time=TIME,
+            status_apart=apart,
+        )
+        entries = result["metadata"].get("managedFields", [])
+        assert [entry["fieldsV1"] for entry in entries] == ([] if owned is None else [owned])

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from everynode.api import types
-from everynode.cluster import field_set, managed_fields
+from everynode.cluster import field_set, managed_fields, strict
 from everynode.cluster import merge as merging
 from everynode.cluster.comparison import compare
 from everynode.cluster.comparison import field_set as mentioned
@@ -82,6 +82,7 @@ def apply(
     subresource: str = "",
     time: str,
     schema: Mapping[str, Any] | None = None,
+    status_apart: bool | None = None,
 ) -> Object:
     """The object after the apply, with its managedFields; neither argument is changed.
 
@@ -93,44 +94,55 @@ def apply(
     live = current or {}
     entries = managed_fields.read(live.get("metadata", EMPTY).get("managedFields")) or {}
     live = managed_fields.bare(live)
+    reset = managed_fields.reset_fields(shape, subresource, status_apart=status_apart)
     if not entries and current is not None:
         first = Owner(BEFORE_FIRST_APPLY, UPDATE, api_version, subresource)
-        entries = managed_fields.update({}, live, entries, first, shape=shape, time=time) or {}
+        entries = (
+            managed_fields.update({}, live, {}, first, shape=shape, reset=reset, time=time) or {}
+        )
     owner = Owner(manager, APPLY, api_version, subresource)
-    step = _Step(live, applied, entries, owner, shape)
-    result = step.run(force=force)
-    if manager == KUBECTL:
-        result = _with_last_applied(result, applied)
-    return managed_fields.with_entries(result, step.entries_at(result, time))
+    step = _Step(live, applied, entries, owner, shape, reset)
+    merged = step.run(force=force)
+    result = _with_last_applied(merged, applied) if manager == KUBECTL else merged
+    if type_name is not None:
+        result = _as_kind(result, applied, type_name)
+    return managed_fields.with_entries(result, step.entries_at(merged, time))
 
 
 class _Step:
     """One apply on its way: the objects, the owners, and what becomes of both."""
 
     def __init__(
-        self, live: Object, applied: Object, entries: Entries, owner: Owner, shape: Shape
+        self,
+        live: Object,
+        applied: Object,
+        entries: Entries,
+        owner: Owner,
+        shape: Shape,
+        reset: Tree,
     ) -> None:
         self.live = live
         self.applied = applied
         self.entries = entries
         self.owner = owner
         self.shape = shape
+        self.reset = reset
 
     def run(self, *, force: bool) -> Object:
         """The merged object; the entries are left as they are after the apply."""
         shape, identity = self.shape, self.owner.identity
         last = self.entries.get(identity)
-        reset = managed_fields.reset_fields(shape, self.owner.subresource)
-        fields = field_set.without(mentioned(self.applied, shape), reset)
+        fields = field_set.without(mentioned(self.applied, shape), self.reset)
         merged: Object = merging.merge(self.live, self.applied, shape)
         entries = {**self.entries, identity: Entry(self.owner, fields, last and last.time)}
         if last is not None and last.fields:
             merged = _prune(merged, last.fields, entries, shape)
-        self.entries = self._give_way(merged, entries, reset, force=force)
+        self.entries = self._give_way(merged, entries, force=force)
         return merged
 
-    def _give_way(self, merged: Object, entries: Entries, reset: Tree, *, force: bool) -> Entries:
+    def _give_way(self, merged: Object, entries: Entries, *, force: bool) -> Entries:
         """The entries once the others have lost what changed; raises ApplyConflict."""
+        reset = self.reset
         change = compare(self.live, merged, self.shape)
         touched = field_set.without(change.touched, reset)
         gone = field_set.union(touched, field_set.without(change.removed, reset))
@@ -159,11 +171,11 @@ class _Step:
         allowed = _last_applied_paths(self.live, self.owner.api_version, self.shape)
         return [conflict for conflict in conflicts if conflict[1] not in allowed]
 
-    def entries_at(self, result: Object, time: str) -> Entries:
+    def entries_at(self, merged: Object, time: str) -> Entries:
         """The entries, with a new time for the applier if the object changed."""
         identity = self.owner.identity
         own = self.entries.get(identity)
-        if own is None or result == self.live:
+        if own is None or merged == self.live:
             return self.entries
         return {**self.entries, identity: own._replace(time=time)}
 
@@ -184,7 +196,19 @@ def _prune(merged: Object, last: Tree, entries: Entries, shape: Shape) -> Object
     pruned = merging.remove(merged, field_set.difference(everything, kept), shape) or {}
     dropped = field_set.difference(everything, full(mentioned(pruned, shape)))
     final = merging.remove(merged, field_set.intersection(dropped, last), shape)
-    return final or {}
+    return _without_emptied(final or {}, merged)
+
+
+def _without_emptied(pruned: Object, merged: Object) -> Object:
+    """The pruned object without the maps and lists of which nothing is left."""
+    out: Object = {}
+    for key, value in pruned.items():
+        before = merged[key]
+        if value is None and before is not None:
+            continue
+        inside = isinstance(value, dict) and value is not before
+        out[key] = _without_emptied(value, before) if inside else value
+    return out
 
 
 def _last_applied_paths(live: Object, api_version: str, shape: Shape) -> frozenset[str]:
@@ -223,6 +247,24 @@ def _without_annotation(applied: Object) -> Object:
     return {**applied, "metadata": {**metadata, "annotations": kept}}
 
 
+def _as_kind(result: Object, applied: Object, type_name: str) -> Object:
+    """The object as its kind has it: without nulls, and with the parts that are always there."""
+    try:
+        return strict.check(result, type_name=type_name)[0]
+    except strict.DecodeError as error:
+        kind = f"{applied.get('apiVersion')}, Kind={applied.get('kind')}"
+        why = f"unable to convert unstructured object to {kind}: {error}"
+        about = f"failed to convert new object ({_about(applied)}) to proper version"
+        raise ApplyError(500, "", f"{about}: {why}") from None
+
+
+def _about(applied: Object) -> str:
+    metadata = applied.get("metadata")
+    names = metadata if isinstance(metadata, dict) else {}
+    kind = f"{applied.get('apiVersion', '')}, Kind={applied.get('kind', '')}"
+    return f"{names.get('namespace', '')}/{names.get('name', '')}; {kind}"
+
+
 def _check(applied: Object, shape: Shape, *, api_version: str, type_name: str | None) -> None:
     version, kind = applied.get("apiVersion", ""), applied.get("kind", "")
     kinds = [known.kind for known in types.load()[type_name].kinds] if type_name else [kind]
@@ -233,7 +275,6 @@ def _check(applied: Object, shape: Shape, *, api_version: str, type_name: str | 
         raise ApplyError(400, "BadRequest", "metadata.managedFields must be nil")
     faults = merging.faults(applied, shape)
     if faults:
-        name = metadata if isinstance(metadata, dict) else {}
-        about = f"{name.get('namespace', '')}/{name.get('name', '')}; {version}, Kind={kind}"
         text = faults[0] if len(faults) == 1 else "errors:\n  " + "\n  ".join(faults)
-        raise ApplyError(500, "", f"failed to create typed patch object ({about}): {text}")
+        message = f"failed to create typed patch object ({_about(applied)}): {text}"
+        raise ApplyError(500, "", message)

@@ -154,9 +154,13 @@ def strip(tree: Tree) -> Tree:
     return field_set.difference(tree, _SYSTEM)
 
 
-def reset_fields(shape: Shape, subresource: str) -> Tree:
-    """What a write at this endpoint leaves as it was."""
-    if "status" not in shape.fields:
+def reset_fields(shape: Shape, subresource: str, *, status_apart: bool | None = None) -> Tree:
+    """What a write at this endpoint leaves as it was.
+
+    Whether the status is written apart from the rest is guessed from the type, unless told.
+    """
+    apart = "status" in shape.fields if status_apart is None else status_apart
+    if not apart:
         return EMPTY
     return _ALL_BUT_STATUS if subresource == "status" else _STATUS
 
@@ -171,6 +175,7 @@ def track(
     time: str,
     type_name: str | None,
     schema: Mapping[str, Any] | None = None,
+    status_apart: bool | None = None,
 ) -> Object:
     """The new object with managedFields that say who changed what from old to new.
 
@@ -182,9 +187,9 @@ def track(
         return with_entries(new, {})
     owner = Owner(manager or "unknown", UPDATE, api_version, subresource)
     shape = shape_for(type_name, schema)
-    changed = update(
-        bare(old) if old is not None else {}, bare(new), entries, owner, shape=shape, time=time
-    )
+    reset = reset_fields(shape, subresource, status_apart=status_apart)
+    before = bare(old) if old is not None else {}
+    changed = update(before, bare(new), entries, owner, shape=shape, reset=reset, time=time)
     if changed is None and _same_entries(old, new):
         return new
     return with_entries(new, entries if changed is None else changed)
@@ -209,13 +214,19 @@ def _starting_entries(old: Object | None, new: Object, subresource: str) -> Entr
 
 
 def update(
-    old: Object, new: Object, entries: Entries, owner: Owner, *, shape: Shape, time: str
+    old: Object,
+    new: Object,
+    entries: Entries,
+    owner: Owner,
+    *,
+    shape: Shape,
+    reset: Tree,
+    time: str,
 ) -> Entries | None:
     """The entries after a write, or None if the write changed no field that anyone can own."""
     change = compare(old, new, shape)
     if not change.touched and not change.removed:
         return None
-    reset = reset_fields(shape, owner.subresource)
     touched = field_set.without(change.touched, reset) if reset else change.touched
     removed = field_set.without(change.removed, reset) if reset else change.removed
     gone = field_set.union(touched, removed)
