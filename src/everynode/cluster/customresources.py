@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from everynode.api.daemonset import Fault
+from everynode.api.validation.faults import IMMUTABLE, invalid, required, unsupported
 from everynode.cluster.conditions import set_condition
 from everynode.cluster.kinds import VERBS, Kind, Registry, Renamed, status_of
 from everynode.cluster.rules import Rules, World
@@ -15,6 +16,7 @@ from everynode.cluster.schema import check, fill_defaults
 Object = dict[str, Any]
 
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+_SCOPES: Final = ("Cluster", "Namespaced")
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
@@ -52,17 +54,14 @@ class DefinitionRules(Rules):
         names = spec["names"]
         faults = []
         if name != f"{names.get('plural', '')}.{spec.get('group', '')}":
-            message = f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'
-            faults.append(Fault("metadata.name", message))
+            why = 'must be spec.names.plural+"."+spec.group'
+            faults.append(invalid("metadata.name", name, why))
+        faults += [required(f"spec.{key}") for key in ("group", "scope") if not spec.get(key)]
         faults += [
-            Fault(f"spec.names.{key}", "Required value", "FieldValueRequired")
-            for key in ("plural", "kind")
-            if not names.get(key)
+            required(f"spec.names.{key}") for key in ("plural", "kind") if not names.get(key)
         ]
-        scope = spec.get("scope", "")
-        if scope not in ("Cluster", "Namespaced"):
-            message = f'Unsupported value: "{scope}": supported values: "Cluster", "Namespaced"'
-            faults.append(Fault("spec.scope", message, "FieldValueNotSupported"))
+        if spec.get("scope", "Cluster") not in _SCOPES:
+            faults.append(unsupported("spec.scope", spec["scope"], _SCOPES))
         return [*faults, *_version_faults(spec.get("versions") or [])]
 
     def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
@@ -71,12 +70,10 @@ class DefinitionRules(Rules):
         after, before = new["spec"], old["spec"]
         for path in ("group", "scope"):
             if after.get(path) != before.get(path):
-                message = f'Invalid value: "{after.get(path)}": field is immutable'
-                faults.append(Fault(f"spec.{path}", message))
+                faults.append(invalid(f"spec.{path}", after.get(path), IMMUTABLE))
         for path in ("plural", "kind"):
             if after["names"].get(path) != before["names"].get(path):
-                message = f'Invalid value: "{after["names"].get(path)}": field is immutable'
-                faults.append(Fault(f"spec.names.{path}", message))
+                faults.append(invalid(f"spec.names.{path}", after["names"].get(path), IMMUTABLE))
         return faults
 
 
@@ -84,12 +81,12 @@ def _version_faults(versions: list[Object]) -> list[Fault]:
     faults = []
     stored = [version for version in versions if version.get("storage")]
     if len(stored) != 1:
-        message = "Invalid value: must have exactly one version marked as storage version"
-        faults.append(Fault("spec.versions", message))
+        why = "must have exactly one version marked as storage version"
+        faults.append(invalid("spec.versions", [v.get("name") for v in versions], why))
     for index, version in enumerate(versions):
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             path = f"spec.versions[{index}].schema.openAPIV3Schema"
-            faults.append(Fault(path, "Required value: schemas are required", "FieldValueRequired"))
+            faults.append(required(path, "schemas are required"))
     return faults
 
 
@@ -112,6 +109,7 @@ class CustomRules(Rules):
     """An object of a custom kind: its schema is its law."""
 
     generation = True
+    unconditional_update = False
 
     def __init__(self, schema: Object, *, status: bool) -> None:
         self._schema = schema

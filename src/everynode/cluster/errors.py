@@ -12,10 +12,10 @@ from everynode.kube.requests import Response
 
 Object = dict[str, Any]
 
+_INVALID: Final = "FieldValueInvalid"
 # The words a fault begins with, and the machine-readable reason that goes with them.
 _CAUSES: Final = (
     ("Required value", "FieldValueRequired"),
-    ("Invalid value", "FieldValueInvalid"),
     ("Unsupported value", "FieldValueNotSupported"),
     ("Forbidden", "FieldValueForbidden"),
     ("Duplicate value", "FieldValueDuplicate"),
@@ -235,7 +235,7 @@ def invalid(resource: Named, name: str, faults: Sequence[Fault]) -> Refusal:
         details["group"] = resource.group
     details["kind"] = resource.kind
     details["causes"] = [
-        {"reason": _cause(f.message), "message": f.message, "field": f.path} for f in faults
+        {"reason": _cause(fault), "message": fault.message, "field": fault.path} for fault in faults
     ]
     return Refusal(422, "Invalid", f'{kind} "{name}" is invalid: {shown}', details=details)
 
@@ -255,8 +255,10 @@ def bad_option(verb: str, option: str, message: str) -> Refusal:
     return invalid(_Options(verb), "", [Fault(option, message)])
 
 
-def _cause(message: str) -> str:
-    for words, reason in _CAUSES:
-        if message.startswith(words):
-            return reason
-    return "FieldValueInvalid"
+def _cause(fault: Fault) -> str:
+    """The fault's own reason, or the one that its words stand for."""
+    if fault.reason == _INVALID:
+        for words, reason in _CAUSES:
+            if fault.message.startswith(words):
+                return reason
+    return fault.reason

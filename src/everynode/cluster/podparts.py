@@ -23,6 +23,7 @@ _SUCCESS: Final = msgspec.json.encode(
 _DONE: Final = Response(201, _SUCCESS, JSON_HEADERS)
 _BINDING: Final = (Part("", "v1", "Binding"), "io.k8s.api.core.v1.Binding")
 _EVICTION: Final = (Part("policy", "v1", "Eviction"), "io.k8s.api.policy.v1.Eviction")
+_OLD_EVICTION: Final = (Part("policy", "v1beta1", "Eviction"), _EVICTION[1])
 
 
 class _Binding:
@@ -89,7 +90,8 @@ def _unbindable(pod: Object) -> str:
 
 def evict(call: Call) -> Response:
     """Delete a pod, unless a budget forbids it."""
-    eviction = read_part(call, *_EVICTION)
+    part = _OLD_EVICTION if b"policy/v1beta1" in call.request.body else _EVICTION
+    eviction = read_part(call, *part)
     if (eviction.get("metadata") or {}).get("name") != call.name:
         raise errors.bad_request("name in URL does not match name in Eviction object")
     options = deletes.to_options(call, eviction.get("deleteOptions") or {})

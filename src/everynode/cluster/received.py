@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from everynode.cluster import bodies
 from everynode.cluster.calls import Call
-from everynode.cluster.errors import bad_option
+from everynode.cluster.errors import bad_option, bad_request
 
 Object = dict[str, Any]
 
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+
+
+class _Said(msgspec.Struct, rename={"api_version": "apiVersion"}):
+    kind: str = ""
+    api_version: str = ""
 
 
 class Part:
@@ -24,6 +31,8 @@ class Part:
 
 def read_object(call: Call) -> Object:
     """The object of a POST or PUT, of the kind its address is for and in the shape it has."""
+    if call.kind.custom:
+        _check_named(call)
     obj, warnings = bodies.read_object(
         call.request.body,
         content_type=call.request.content_type,
@@ -35,6 +44,20 @@ def read_object(call: Call) -> Object:
     call.warnings.extend(warnings)
     obj.setdefault("metadata", {})
     return obj
+
+
+def _check_named(call: Call) -> None:
+    """Objects of custom kinds must say what they are; those of built-in ones need not."""
+    try:
+        said = msgspec.json.decode(call.request.body, type=_Said)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return  # read_object says better what is wrong
+    for name, value in (("Kind", said.kind), ("apiVersion", said.api_version)):
+        if not value:
+            raise bad_request(
+                f"the object provided is unrecognized (must be of type {call.kind.kind}): "
+                f"Object '{name}' is missing"
+            )
 
 
 def read_part(call: Call, part: Part, type_name: str) -> Object:
