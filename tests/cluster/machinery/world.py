@@ -141,7 +141,7 @@ class World:
         self,
         resource: Resource,
         name: str,
-        body: Object,
+        body: Any,
         *,
         kind: str = STRATEGIC_PATCH,
         subresource: str = "",
@@ -173,6 +173,14 @@ class World:
         events.sort(key=lambda each: int(each["metadata"]["resourceVersion"]))
         return [each["reason"] for each in events]
 
+    async def rows(self, lines: list[str]) -> None:
+        """Note what a person who watches the pods sees, each change once."""
+        stream = await self._transport.open(verbs.watch(PODS, version="", seconds=10_000))
+        while line := await stream.readline():
+            event = json.loads(line)
+            if event["type"] != "BOOKMARK" and lines[-1:] != [_row(event["object"])]:
+                lines.append(_row(event["object"]))
+
     async def pass_time(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
@@ -199,6 +207,21 @@ class World:
             return name not in await self.pod_names()
 
         return await self.until(is_gone, within)
+
+
+def _row(pod: Object) -> str:
+    """READY, STATUS, IP and NODE as kubectl prints them."""
+    status = pod["status"]
+    containers = status.get("containerStatuses") or []
+    ready = sum(each["ready"] for each in containers)
+    text = status["phase"]
+    for each in containers:
+        text = each["state"].get("waiting", {}).get("reason", text)
+    if "deletionTimestamp" in pod["metadata"]:
+        text = "Terminating"
+    total = len(pod["spec"]["containers"])
+    address, node = status.get("podIP", "<none>"), pod["spec"].get("nodeName", "<none>")
+    return f"{ready}/{total} {text} {address} {node}"
 
 
 async def _value(holds: Callable[[], Any]) -> bool:
@@ -235,12 +258,29 @@ def condition(obj: Object, kind: str) -> Object:
     return next((each for each in found if each["type"] == kind), {"status": "Unknown"})
 
 
-def pod_body(name: str, *, image: str = "agent:v1", node: str = "", **spec: Any) -> Object:
+def pod_body(
+    name: str,
+    *,
+    image: str = "agent:v1",
+    node: str = "",
+    annotations: dict[str, str] | None = None,
+    finalizers: list[str] | None = None,
+    owners: list[Object] | None = None,
+    **spec: Any,
+) -> Object:
     """A pod, pinned to a node by its affinity if one is named."""
+    meta: Object = {"name": name, "labels": {"app": "agent"}}
+    for key, value in (
+        ("annotations", annotations),
+        ("finalizers", finalizers),
+        ("ownerReferences", owners),
+    ):
+        if value:
+            meta[key] = value
     body: Object = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": "agent"}},
+        "metadata": meta,
         "spec": {"containers": [{"name": "agent", "image": image}], **spec},
     }
     if node:

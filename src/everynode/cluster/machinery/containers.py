@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from everynode.api.objects import ContainerStatus, Resources
 from everynode.api.times import format_time, seconds
@@ -12,6 +12,8 @@ from everynode.cluster.machinery.behaviour import Behaviour, Quirks
 from everynode.cluster.machinery.images import Shelf, container_id
 from everynode.cluster.machinery.objects import Container
 from everynode.cluster.machinery.timers import NEVER
+
+NEVER_PULL: Final = "ErrImageNeverPull"
 
 
 class Stage(enum.Enum):
@@ -87,7 +89,6 @@ class ContainerLife:
         "end",
         "id",
         "image",
-        "message",
         "previous",
         "ready",
         "resources",
@@ -96,6 +97,7 @@ class ContainerLife:
         "stage",
         "started_at",
         "until",
+        "waiting",
     )
 
     def __init__(self, spec: Container, around: Surroundings) -> None:
@@ -111,7 +113,7 @@ class ContainerLife:
         self.ready = False
         self.end: End | None = None  # of the last run, while none follows
         self.previous: End | None = None  # of the run before this one
-        self.message = ""
+        self.waiting: tuple[str, str] | None = None  # reason and message of what keeps it
         self._pull_failures = 0
         self._crashes = 0
         self._ready_at = NEVER
@@ -234,7 +236,8 @@ class ContainerLife:
         here = image in self.around.shelf
         policy = self.spec.image_pull_policy
         if policy == "Never" and not here:
-            self._fail_pull(now, "ErrImageNeverPull", f'Container image "{image}" is not present')
+            why = f'Container image "{image}" is not present with pull policy of Never'
+            self._fail_pull(now, NEVER_PULL, why)
             return
         if here and policy != "Always":
             what = f'Container image "{image}" already present on machine'
@@ -265,16 +268,16 @@ class ContainerLife:
         tell("Failed", what, container=self.spec.name, warning=True)
         tell("Failed", f"Error: {reason}", container=self.spec.name, warning=True)
         self._pull_failures += 1
-        self.stage, self.message = Stage.PULL_FAILED, f"{reason}: {why}"
+        self.stage, self.waiting = Stage.PULL_FAILED, (reason, why)
         self.until = now + self.around.real(self._pull_pause() / 2)
 
     def _back_off_pull(self, now: float) -> None:
-        if self.message.startswith("ErrImageNeverPull"):
+        if self.waiting is not None and self.waiting[0] == NEVER_PULL:
             self._pull(now)
             return
         what = f'Back-off pulling image "{self.image}"'
         self.around.tell("BackOff", what, container=self.spec.name)
-        self.stage, self.message = Stage.PULL_BACK_OFF, what
+        self.stage, self.waiting = Stage.PULL_BACK_OFF, ("ImagePullBackOff", what)
         self.until = now + self.around.real(self._pull_pause() / 2)
 
     def _pull_pause(self) -> float:
@@ -282,7 +285,7 @@ class ContainerLife:
 
     def _start(self, now: float) -> None:
         said = self._quirks().start
-        self.stage, self.message = Stage.STARTING, ""
+        self.stage = Stage.STARTING
         takes = self.around.behaviour.start if said is None else said
         self.until = now + self.around.real(takes)
 
@@ -290,6 +293,7 @@ class ContainerLife:
         if self.id:
             self.restarts += 1
         self.previous, self.end = self.end or self.previous, None
+        self.waiting = None
         self.id = container_id(self.around.uid, self.spec.name, self.restarts)
         self.started_at = format_time(self.around.wall())
         self.resources = self.spec.resources
@@ -336,7 +340,8 @@ class ContainerLife:
             return
         pause = self.around.behaviour.back_off_after(self._crashes - 1)
         name = self.spec.name
-        self.message = f"back-off {pause:.0f}s restarting failed container={name}"
+        why = f"back-off {pause:.0f}s restarting failed container={name}"
+        self.waiting = ("CrashLoopBackOff", why)
         what = f"Back-off restarting failed container {name}"
         self.around.tell("BackOff", what, container=name, warning=True)
         self.stage = Stage.BACK_OFF

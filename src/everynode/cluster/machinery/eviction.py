@@ -9,6 +9,7 @@ from typing import Final
 from everynode.api.objects import Taint
 from everynode.api.taints import NO_EXECUTE, tolerates
 from everynode.cluster.machinery.events import Recorder, Subject
+from everynode.cluster.machinery.filters import taints_of
 from everynode.cluster.machinery.objects import Node, Pod, TimedToleration
 from everynode.cluster.machinery.scheduler import disruption, status_patch
 from everynode.cluster.machinery.seats import Setting
@@ -113,8 +114,4 @@ def patience(taints: Sequence[Taint], tolerations: Sequence[TimedToleration]) ->
 
 
 def _evicting(node: Node) -> tuple[Taint, ...]:
-    return tuple(
-        Taint(taint.key, taint.value, taint.effect)
-        for taint in node.spec.taints
-        if taint.effect == NO_EXECUTE
-    )
+    return tuple(taint for taint in taints_of(node) if taint.effect == NO_EXECUTE)

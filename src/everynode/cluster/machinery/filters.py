@@ -10,7 +10,7 @@ from typing import Final
 from everynode.api import keys
 from everynode.api.affinity import NodeMatcher, pinned_node
 from everynode.api.objects import Taint
-from everynode.api.taints import NO_SCHEDULE, tolerates
+from everynode.api.taints import NO_SCHEDULE, REPELLING, tolerates
 from everynode.cluster.machinery.fit import Demand, Load, count, demand_of, misfits
 from everynode.cluster.machinery.objects import Node, Pod
 
@@ -21,7 +21,11 @@ NOT_PINNED: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 NO_HELP: Final = "Preemption is not helpful for scheduling"
 _CORDONED: Final = Taint(keys.TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
-_REPELLING: Final = ("NoSchedule", "NoExecute")
+
+
+def taints_of(node: Node) -> tuple[Taint, ...]:
+    """The node's taints, without what does not decide anything."""
+    return tuple(Taint(each.key, each.value, each.effect) for each in node.spec.taints)
 
 
 class Spot:
@@ -41,12 +45,8 @@ class Spot:
         """Take over what the API says of the node."""
         self.node = node
         self.allocatable = count(node.status.allocatable) if node is not None else {}
-        taints = node.spec.taints if node is not None else ()
-        self.repelling = tuple(
-            Taint(taint.key, taint.value, taint.effect)
-            for taint in taints
-            if taint.effect in _REPELLING
-        )
+        taints = taints_of(node) if node is not None else ()
+        self.repelling = tuple(taint for taint in taints if taint.effect in REPELLING)
 
     def put(self, wish: Wish) -> None:
         """A pod runs here, or is about to."""

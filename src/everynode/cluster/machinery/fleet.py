@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from everynode.api.times import seconds
-from everynode.cluster.machinery.behaviour import PRESSURES
+from everynode.cluster.machinery.behaviour import PRESSURES, ImageQuirks
 from everynode.cluster.machinery.events import Recorder, Subject
 from everynode.cluster.machinery.kubelet import Kubelet
 from everynode.cluster.machinery.lives import PodLife
@@ -36,6 +36,7 @@ from everynode.kube.resources import NODES
 
 _LOG: Final = logging.getLogger(__name__)
 _RETRY: Final = 1.0
+_EVICTED_FOR: Final = {"memory": "memory", "disk": "ephemeral-storage", "pid": "pids"}
 
 
 class Fleet:
@@ -100,8 +101,9 @@ class Fleet:
         seat = self.seats.get(name)
         return seat is not None and not seat.stopped
 
-    def reconsider(self) -> None:
+    def set_images(self, images: ImageQuirks) -> None:
         """What is particular about images has changed."""
+        self._setting.images = images
         now = self._timers.now()
         for seat in self.seats.values():
             for life in list(seat.lives.values()):
@@ -124,10 +126,12 @@ class Fleet:
         if was_stopped and not seat.stopped:
             self._catch_up(seat)
         self._report(seat)
+        self._relieve(seat)
 
     def _open(self, node: Node) -> None:
         seat = self.seats[node.name] = Seat(node, self._index(node.name), self._setting)
         self._report(seat)
+        self._relieve(seat)
         for pod in list(self._shared.pods.by(NODE, node.name).values()):
             self._take(pod, seat)
 
@@ -192,6 +196,23 @@ class Fleet:
     def _report_again(self, seat: Seat) -> None:
         if self.seats.get(seat.name) is seat:
             self._report(seat)
+
+    def _relieve(self, seat: Seat) -> None:
+        """Evict one pod after the other for as long as there is pressure."""
+        if seat.evicting or not seat.node.metadata.annotations.pressure:
+            return
+        seat.evicting = True
+        pause = self._setting.behaviour.scaled(self._setting.behaviour.eviction_pause)
+        self._timers.after(pause, partial(self._evict, seat))
+
+    def _evict(self, seat: Seat) -> None:
+        seat.evicting = False
+        if self.seats.get(seat.name) is seat:
+            words = seat.node.metadata.annotations.pressure.split(",")
+            resource = next((_EVICTED_FOR[word] for word in words if word in _EVICTED_FOR), "")
+            if resource:
+                self._kubelet.evict(seat, resource)
+            self._relieve(seat)
 
     # --- Pods ------------------------------------------------------------------------------------
 

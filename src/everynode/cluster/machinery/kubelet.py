@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from everynode.cluster.machinery.acceptance import choose_victim, refuse, refuse_resize
 from everynode.cluster.machinery.lives import Course, PodLife
 from everynode.cluster.machinery.objects import Pod, decode_bare
 from everynode.cluster.machinery.seats import Seat
@@ -33,10 +34,17 @@ class Kubelet:
 
     def take(self, life: PodLife, seat: Seat) -> None:
         """A pod has come to a node, or is found there after a restart."""
+        now = self._timers.now()
+        life.resume(now)
+        fresh = life.course is Course.LIVING and life.pod.status.start_time is None
+        refusal = refuse(life.pod, seat) if fresh else None
         seat.lives[life.uid] = life
-        life.resume(self._timers.now())
-        if life.pod.terminating:
-            life.follow(life.pod, self._timers.now())
+        if refusal is not None:
+            life.fail(now, *refusal)
+            life.announce(*refusal)
+        elif life.pod.terminating:
+            life.follow(life.pod, now)
+        self._consider_resize(life, seat)
         self.look(life, seat)
 
     def follow(self, life: PodLife, seat: Seat, pod: Pod) -> None:
@@ -44,12 +52,29 @@ class Kubelet:
         life.follow(pod, self._timers.now())
         if not life.writing and _contradicted(life):
             life.written = b""
+        self._consider_resize(life, seat)
         self.look(life, seat)
 
     def drop(self, life: PodLife, seat: Seat) -> None:
         """A pod is gone from the API."""
-        if seat.lives.pop(life.uid, None) is not None:
-            seat.free_address(life.ip, life.uid)
+        if seat.lives.pop(life.uid, None) is None:
+            return
+        seat.free_address(life.ip, life.uid)
+        for other in list(seat.lives.values()):
+            if other.resize is not None and other.resize.reason == "Deferred":
+                other.resize = None
+                self._consider_resize(other, seat)
+                self.look(other, seat)
+
+    def evict(self, seat: Seat, resource: str) -> None:
+        """Let a node under pressure lose its least important pod."""
+        life = choose_victim(seat)
+        if life is None or seat.stopped:
+            return
+        text = f"The node was low on resource: {resource}. "
+        life.fail(self._timers.now(), "Evicted", text)
+        life.announce("Evicted", text)
+        self.look(life, seat)
 
     def look(self, life: PodLife, seat: Seat) -> None:
         """Let everything happen to a pod that is due, and report it."""
@@ -59,6 +84,14 @@ class Kubelet:
         if not life.writing:
             self._report(life, seat)
         self._arm(life, seat)
+
+    def _consider_resize(self, life: PodLife, seat: Seat) -> None:
+        if life.course is not Course.LIVING:
+            return
+        if not life.resized():
+            life.resize = None
+        elif life.resize is None or life.resize.wanted != life.wanted():
+            life.begin_resize(self._timers.now(), refuse_resize(life, seat))
 
     def _arm(self, life: PodLife, seat: Seat) -> None:
         if life.until < life.armed:

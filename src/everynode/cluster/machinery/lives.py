@@ -61,9 +61,17 @@ Tell = Callable[[Pod, str, str, str, bool], None]
 class Resize:
     """A change of resources under way: done at a time, or refused."""
 
-    __slots__ = ("done_at", "message", "reason")
+    __slots__ = ("done_at", "message", "reason", "wanted")
 
-    def __init__(self, done_at: float, reason: str = "", message: str = "") -> None:
+    def __init__(
+        self,
+        wanted: tuple[Resources, ...],
+        done_at: float = NEVER,
+        *,
+        reason: str = "",
+        message: str = "",
+    ) -> None:
+        self.wanted = wanted  # of each container
         self.done_at = done_at
         self.reason = reason  # Infeasible or Deferred, empty while in progress
         self.message = message
@@ -160,6 +168,10 @@ class PodLife:
     def tell(self, reason: str, message: str, *, container: str, warning: bool = False) -> None:
         """Record an event about a container."""
         self._tell(self.pod, reason, message, f"spec.containers{{{container}}}", warning)
+
+    def announce(self, reason: str, message: str) -> None:
+        """Record a warning about the pod as a whole."""
+        self._tell(self.pod, reason, message, "", True)
 
     # --- What happens to it ----------------------------------------------------------------------
 
@@ -293,7 +305,7 @@ class PodLife:
             self._annotated = parse_quirks(self._annotation)
         except BehaviourError as error:
             self._annotated = NO_QUIRKS
-            self._tell(self.pod, "BadBehaviour", str(error), "", True)
+            self.announce("BadBehaviour", str(error))
 
     # --- Stopping --------------------------------------------------------------------------------
 
@@ -323,6 +335,19 @@ class PodLife:
             for life in self.containers
             if life.stage is Stage.RUNNING and life.resources != life.spec.resources
         ]
+
+    def wanted(self) -> tuple[Resources, ...]:
+        """The resources that the spec asks for, of each container."""
+        return tuple(life.spec.resources for life in self.containers)
+
+    def begin_resize(self, now: float, refusal: tuple[str, str] | None) -> None:
+        """Change the resources after a while, or say why not."""
+        if refusal is None:
+            self.resize = Resize(self.wanted(), now + self.real(self.behaviour.resize))
+        else:
+            reason, message = refusal
+            self.resize = Resize(self.wanted(), reason=reason, message=message)
+        self._note_until()
 
     def _advance_resize(self, now: float) -> None:
         if self.resize is None or self.resize.reason or self.resize.done_at > now:

@@ -26,8 +26,8 @@ Amounts = dict[str, str | int | float]
 # --- Metadata ----------------------------------------------------------------------------------
 
 
-class Owner(Partial, frozen=True):
-    """Who an object belongs to, and whether it holds up its owner's deletion."""
+class Owner(Partial, frozen=True, omit_defaults=True):
+    """Who an object belongs to, with everything it carries, so that it can be written back."""
 
     api_version: str
     kind: str

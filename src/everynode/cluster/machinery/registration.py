@@ -35,7 +35,8 @@ def node_name(index: int, total: int) -> str:
 
 def host_address(index: int) -> str:
     """The address of a node."""
-    return f"172.{16 + (index >> 16)}.{(index >> 8) & 255}.{index & 255}"
+    host = index + 1
+    return f"172.{16 + (host >> 16)}.{(host >> 8) & 255}.{host & 255}"
 
 
 def pod_network(index: int) -> str:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 
 from everynode.clock import Clock
 from everynode.cluster.machinery.behaviour import Behaviour
+from everynode.cluster.machinery.catalogue import Catalogue
+from everynode.cluster.machinery.collector import Collector
 from everynode.cluster.machinery.events import Recorder
 from everynode.cluster.machinery.eviction import TaintEviction
 from everynode.cluster.machinery.fleet import Fleet
+from everynode.cluster.machinery.namespaces import NamespaceController
 from everynode.cluster.machinery.nodes import NodeController
 from everynode.cluster.machinery.orphans import OrphanedPods
 from everynode.cluster.machinery.scheduler import Scheduler
@@ -45,12 +48,20 @@ class Machinery:
         self.fleet = Fleet(
             self.shared, self.setting, timers=self.timers, writes=self.writes, recorder=recorder
         )
-        self._parts = [self.timers.run, self.writes.run, self.shared.run]
+        catalogue = Catalogue(transport, clock, changed=self.fleet.set_images, recorder=recorder)
+        self._parts = [
+            self.timers.run,
+            self.writes.run,
+            self.shared.run,
+            catalogue.watcher.run,
+        ]
         if options.controllers:
             scheduler = Scheduler(
                 self.shared, clock, timers=self.timers, writes=self.writes, recorder=recorder
             )
-            self._parts.append(scheduler.run)
+            collector = Collector(transport, clock, shared=self.shared, timers=self.timers)
+            namespaces = NamespaceController(transport, clock, timers=self.timers)
+            self._parts += [scheduler.run, collector.run, namespaces.run]
             self._control(recorder)
         self._ready = asyncio.Event()
 

@@ -54,7 +54,7 @@ class Seat:
         self._setting = setting
         self._network = _network(node) or pod_network(index)
         self._used: dict[str, str] = {}  # address -> uid
-        self._next = 1
+        self._next = 0
         self.follow(node)
 
     @property

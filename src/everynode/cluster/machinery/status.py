@@ -15,10 +15,6 @@ Row = tuple[str, str, str, str]  # type, status, reason, message
 
 OWN_CONDITIONS: Final = ("Initialized", "Ready", "ContainersReady")
 _RESIZE: Final = ("PodResizePending", "PodResizeInProgress")
-_WAITING: Final = {
-    Stage.PULL_BACK_OFF: "ImagePullBackOff",
-    Stage.BACK_OFF: "CrashLoopBackOff",
-}
 
 
 def pod_status(life: PodLife) -> Object:
@@ -80,6 +76,8 @@ def _rows(life: PodLife) -> list[Row]:
         ("ContainersReady", *containers),
         ("PodScheduled", "True", "", ""),
     ]
+    if life.failure is not None and life.failure[0] == "Evicted":
+        rows.append(("DisruptionTarget", "True", "TerminationByKubelet", life.failure[1]))
     resize = life.resize
     if resize is not None and resize.reason:
         rows.append(("PodResizePending", "True", resize.reason, resize.message))
@@ -166,11 +164,8 @@ def _resources(resources: Resources) -> Object:
 def _state(each: ContainerLife, life: PodLife) -> Object:
     if each.running:
         return {"running": {"startedAt": each.started_at}}
-    if each.stage is Stage.PULL_FAILED:
-        reason, _, message = each.message.partition(": ")
-        return {"waiting": {"reason": reason, "message": message}}
-    if each.stage in _WAITING:
-        return {"waiting": {"reason": _WAITING[each.stage], "message": each.message}}
+    if each.waiting is not None and not each.over:
+        return {"waiting": {"reason": each.waiting[0], "message": each.waiting[1]}}
     if each.end is not None:
         return {"terminated": _terminated(each.end)}
     reason = "ContainerCreating" if not life.init or life.initialized else "PodInitializing"
@@ -178,8 +173,7 @@ def _state(each: ContainerLife, life: PodLife) -> Object:
 
 
 def _last_state(each: ContainerLife) -> Object:
-    waiting = each.stage in (Stage.PULL_FAILED, *_WAITING)
-    last = each.end if waiting and each.end is not None else each.previous
+    last = each.previous if each.waiting is None or each.over else each.end or each.previous
     return {} if last is None else {"terminated": _terminated(last)}
 
 

@@ -54,14 +54,16 @@ class Writes:
                 continue
             request, done = self._queue.popleft()
             self.sent += 1
-            done(await self._answer(request))
+            done(await ask(self._transport, request))
 
-    async def _answer(self, request: Request) -> Answer:
-        try:
-            response = await self._transport.send(request)
-        except TransportError as error:
-            return from_transport(request, error)
-        return response if response.ok else from_response(request, response)
+
+async def ask(transport: Transport, request: Request) -> Answer:
+    """The answer to one request, or what went wrong with it."""
+    try:
+        response = await transport.send(request)
+    except TransportError as error:
+        return from_transport(request, error)
+    return response if response.ok else from_response(request, response)
 
 
 def ignore(answer: Answer) -> None:
