@@ -234,6 +234,28 @@ async def test_a_kind_that_is_not_served_is_reported_and_found_when_it_appears()
         assert (world.watcher.synced, world.watcher.missing) == (True, False)
 
 
+async def test_a_kind_that_is_taken_away_leaves_nothing_behind() -> None:
+    first, missing = initial(7, "a"), Response(404, b"404 page not found\n")
+    async with watching(first, *[missing] * 20) as world:
+        first.tear()
+        await world.clock.advance(1)
+        assert world.notebook.told == ["replace a @7"]
+        await world.clock.advance(30)
+        assert world.notebook.told == ["replace a @7", "replace  @"]
+        assert (world.watcher.synced, world.watcher.missing) == (False, True)
+
+
+async def test_refresh_ends_when_the_kind_proves_to_be_taken_away() -> None:
+    missing = Response(404, b"404 page not found\n")
+    async with watching(initial(7, "a"), *[missing] * 20) as world:
+        refreshing = asyncio.ensure_future(world.watcher.refresh())
+        await world.clock.advance(1)
+        assert not refreshing.done()
+        await world.clock.advance(30)
+        assert refreshing.done()
+        assert world.notebook.told[-1] == "replace  @"
+
+
 async def test_the_server_s_own_pause_is_kept() -> None:
     slow = Response(429, b"", {"retry-after": "17"})
     async with watching(slow, initial(7, "a")) as world:

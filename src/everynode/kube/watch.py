@@ -16,6 +16,7 @@ from everynode.kube.errors import KubeError, NotServed, from_response, from_stat
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import Resource
 from everynode.kube.states import (
+    PATIENCE,
     SHORTEST_WATCH,
     Broken,
     Complete,
@@ -143,7 +144,7 @@ class Watcher(Generic[T]):
     ) -> None:
         self.resource = resource
         self.trouble = ""
-        self.missing = False  # the server does not know the kind, and never did
+        self.missing = False  # the server does not know the kind
         self.heard_at = clock.monotonic()  # when the server last said anything useful
         self.tried_at = clock.monotonic()  # when we last asked or heard anything
         self._transport = transport
@@ -156,6 +157,7 @@ class Watcher(Generic[T]):
         self._gathered: list[T] = []
         self._version = ""  # the last one heard on the present stream
         self._heard = False  # whether anything came on it
+        self._handed_over = False  # whether the consumer was given anything to keep
         self._synced = asyncio.Event()
         self._settled = asyncio.Event()
         self._interrupted = asyncio.Event()
@@ -170,10 +172,14 @@ class Watcher(Generic[T]):
         await self._settled.wait()
 
     async def refresh(self) -> None:
-        """List everything again, in its most recent state, and wait until the copy shows it."""
+        """List everything again, in its most recent state, and wait until the copy shows it.
+
+        Returns, too, when it turns out that the kind is not served.
+        """
         self._synced.clear()
+        self._settled.clear()
         self._interrupted.set()
-        await self._synced.wait()
+        await self._settled.wait()
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -234,12 +240,13 @@ class Watcher(Generic[T]):
     def _hand_over(self, version: str) -> None:
         gathered, self._gathered = self._gathered, []
         self._consumer.replace(gathered, version)
+        self._handed_over = True
         self.heard_at = self._clock.monotonic()
         self.missing = False
-        self._settled.set()
         # A refresh asked for meanwhile wants a list that began after it was asked.
         if not self._interrupted.is_set():
             self._synced.set()
+            self._settled.set()
 
     # --- Streams ---------------------------------------------------------------------------
 
@@ -364,9 +371,20 @@ class Watcher(Generic[T]):
         if reason:
             self._observer.watch_restarted(self.resource, reason)
         if isinstance(outcome, Refused) and isinstance(outcome.error, NotServed):
-            self.missing = not self.synced
-            self._settled.set()
+            self._note_missing()
         self._tell_trouble(trouble)
+
+    def _note_missing(self) -> None:
+        if self._handed_over:
+            # A server that has just started may not know yet what it serves; but what stays
+            # unknown is gone with all its objects, and nobody shall act upon them.
+            if self._position.failures < PATIENCE:
+                return
+            self._handed_over = False
+            self._synced.clear()
+            self._consumer.replace([], "")
+        self.missing = True
+        self._settled.set()
 
     def _tell_trouble(self, trouble: str) -> None:
         if trouble != self.trouble:
