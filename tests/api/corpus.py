@@ -227,6 +227,8 @@ _GOOD_TEMPLATES: tuple[tuple[str, Object], ...] = (
     ("resources", template({"resources": {"limits": {"cpu": "1", "memory": "1Gi", "example.com/gpu": 2}, "requests": {"cpu": "100m"}}})),
     ("an init container and a sidecar", template(initContainers=[{"name": "init", "image": "i"}, {"name": "side", "image": "s", "restartPolicy": "Always", "readinessProbe": _HTTP}])),
     ("security", template({"securityContext": {"privileged": True, "runAsUser": 0, "capabilities": {"add": ["NET_ADMIN"]}, "seccompProfile": {"type": "RuntimeDefault"}}}, securityContext={"fsGroup": 1, "sysctls": [{"name": "net.core.somaxconn", "value": "1"}]})),
+    ("every volume", template(volumes=[{"name": "a", "iscsi": {"targetPortal": "1.2.3.4", "iqn": "iqn.2026-01.com.example:a", "lun": 0}}, {"name": "b", "rbd": {"monitors": ["a"], "image": "i"}}, {"name": "c", "azureDisk": {"diskName": "d", "diskURI": "https://example.com/d"}}, {"name": "d", "scaleIO": {"gateway": "g", "system": "s", "secretRef": {"name": "s"}, "volumeName": "v"}}, {"name": "e", "image": {"reference": "i:1"}}, {"name": "f", "secret": {"secretName": "s"}}, {"name": "g", "emptyDir": {"sizeLimit": "1024Mi"}}, {"name": "h", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}}}}, {"name": "i", "downwardAPI": {"items": [{"path": "p", "resourceFieldRef": {"containerName": "agent", "resource": "limits.cpu"}}]}}, {"name": "j", "hostPath": {"path": "/"}}])),
+    ("handlers", template({"livenessProbe": {"grpc": {"port": 1}}, "lifecycle": {"preStop": {"httpGet": {"port": 1}}}, "image": "a"})),
     ("lifecycle", template({"lifecycle": {"preStop": {"sleep": {"seconds": 5}}, "postStart": {"exec": {"command": ["true"]}}}})),
     ("spreading", template(topologySpreadConstraints=[{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": SELECTOR}])),
     ("names", template(serviceAccountName="robot", priorityClassName="system-node-critical", dnsPolicy="None", dnsConfig={"nameservers": ["10.0.0.1"], "searches": ["example.com"]}, hostAliases=[{"ip": "10.0.0.2", "hostnames": ["db"]}], imagePullSecrets=[{"name": "s"}])),
@@ -538,6 +540,9 @@ VALID_PODS: tuple[Case, ...] = (
     Case("a pod on the host's network", pod({"ports": [{"containerPort": 80}]}, hostNetwork=True)),
     Case("a pod that ends", pod(restartPolicy="Never", activeDeadlineSeconds=5)),
     Case("a pod bound to a node", pod(nodeName="node-1")),
+    Case("limits", pod({"resources": {"limits": {"cpu": "0.5", "memory": "1024Mi"}, "requests": {"cpu": "0.1"}}})),
+    Case("limits of the pod", pod({"resources": {"requests": {"cpu": "0.5"}}}, resources={"limits": {"cpu": 2, "memory": "1Gi"}})),
+    Case("limits of the pod with sidecars", pod({"resources": {"requests": {"cpu": "0.5"}}}, initContainers=[{"name": "s", "image": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}, {"name": "i", "image": "i", "resources": {"requests": {"cpu": "700m"}}}], resources={"limits": {"cpu": 2}})),
 )
 INVALID_PODS: tuple[Case, ...] = (
     Case("an image with a space", pod({"image": "agent "}), ("spec.containers[0].image",)),

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.api.corpus import VALID, VALID_PODS, Case
 
 from everynode.api import defaults, keys
+
+if TYPE_CHECKING:
+    from tests.api.conftest import Judge
 
 Object = dict[str, Any]
 
@@ -303,3 +307,38 @@ def test_wrong_types_are_left_alone(broken: Object) -> None:
     defaults.default_pod(broken)
     defaults.default_daemonset({"apiVersion": keys.APPS_V1, "spec": {"template": broken}})
     defaults.default_daemonset({"apiVersion": keys.V1BETA1, "spec": broken})
+
+
+# --- The real API server is the judge ----------------------------------------------------------
+
+NATIVE = [case for case in VALID if case.manifest["apiVersion"] == keys.APPS_V1]
+
+
+def told(value: Any) -> Any:
+    """The value as an API server tells it: without nulls and without empty lists."""
+    if isinstance(value, dict):
+        return {key: told(item) for key, item in value.items() if item not in (None, [])}
+    return [told(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.kubernetes
+@pytest.mark.parametrize("case", NATIVE, ids=repr)
+def test_the_api_server_fills_in_the_same_for_a_daemonset(judge: Judge, case: Case) -> None:
+    answer = judge.try_out(case.manifest)
+    assert answer.code == 201, answer.body["message"]
+    ours = defaults.default_daemonset(case.manifest)["spec"]
+    assert told(ours) == told(answer.body["spec"])
+
+
+@pytest.mark.kubernetes
+@pytest.mark.parametrize("case", VALID_PODS, ids=repr)
+def test_the_api_server_fills_in_the_same_for_a_pod(judge: Judge, case: Case) -> None:
+    answer = judge.try_out(case.manifest)
+    assert answer.code == 201, answer.body["message"]
+    # What admission adds is none of the type's defaults.
+    theirs = {
+        name: value
+        for name, value in answer.body["spec"].items()
+        if name not in ("tolerations", "priority", "preemptionPolicy")
+    }
+    assert told(defaults.default_pod(case.manifest)["spec"]) == told(theirs)

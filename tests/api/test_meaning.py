@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.api.corpus import VALID, Case
 
+from everynode.api import keys
 from everynode.api.defaults import default_template
 from everynode.api.meaning import normalise, same_template, template_digest
+
+if TYPE_CHECKING:
+    from tests.api.conftest import Judge
 
 Object = dict[str, Any]
 
@@ -180,3 +185,12 @@ def test_normal_form_is_stable_whatever_is_in_it(spec: Object) -> None:
     assert normalise(once) == once
     turned = normalise({"spec": reverse_keys(spec)})
     assert template_digest(turned) == template_digest(once)
+
+
+@pytest.mark.kubernetes
+@pytest.mark.parametrize(
+    "case", [c for c in VALID if c.manifest["apiVersion"] == keys.APPS_V1], ids=repr
+)
+def test_a_template_means_the_same_after_the_api_server_had_it(judge: Judge, case: Case) -> None:
+    stored = judge.try_out(case.manifest).body["spec"]["template"]
+    assert same_template(case.manifest["spec"]["template"], stored)

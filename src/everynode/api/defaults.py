@@ -248,10 +248,11 @@ def _default_projection(source: Object) -> None:
 
 
 def _default_claim(template: object) -> None:
+    _absent(template, metadata={})
     spec = _section(template, "spec") if isinstance(template, dict) else None
     if spec is not None:
-        _absent(spec, volumeMode="Filesystem")
-        _default_resources(spec.get("resources"))
+        _absent(spec, volumeMode="Filesystem", resources={})
+        _default_resources(spec["resources"])
 
 
 # --- Resources ---------------------------------------------------------------------------------
