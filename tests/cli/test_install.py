@@ -25,6 +25,7 @@ from everynode.cli.manifests import Settings, objects
 from everynode.cli.manifests.apply import Consent
 
 IMAGE = "everynode:test"
+ACCOUNT = "system:serviceaccount:everynode-system:everynode"
 
 
 def typed(*arguments: str) -> Result:
@@ -154,8 +155,16 @@ def cluster() -> Iterator[Cluster]:
         if os.environ.get("EVERYNODE_REQUIRE_KUBERNETES") == "1":
             pytest.fail(str(error), pytrace=False)
         pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")
-    # The one controller that is needed joins our roles to the built-in ones.
-    options = Options(scheduler=False, controllers="clusterrole-aggregation-controller")
+    options = Options(
+        scheduler=False,
+        # The one that joins our roles to the built-in ones.
+        controllers="clusterrole-aggregation-controller",
+        extra_flags={
+            "kube-apiserver": [
+                "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+            ]
+        },
+    )
     with asyncio.Runner() as runner:
         plane = ControlPlane(options)
         runner.run(plane.start())
@@ -267,17 +276,30 @@ class TestRealKubernetes:
         assert installed.may("editer", "get", "daemonsets.apps.kruise.io/status")
 
     def test_the_account_may_do_its_work_and_no_more(self, installed: Cluster) -> None:
-        account = "system:serviceaccount:everynode-system:everynode"
-        assert installed.may(account, "create", "pods")
-        assert installed.may(account, "patch", "pods/resize")
-        assert installed.may(account, "patch", "daemonsets.apps.kruise.io/status")
-        assert not installed.may(account, "patch", "daemonsets.apps.kruise.io")
-        assert not installed.may(account, "get", "secrets")
-        assert not installed.may(account, "patch", "nodes")
-        assert not installed.may(account, "create", "leases.coordination.k8s.io")
-        assert not installed.may(account, "list", "daemonsets.apps")
+        assert installed.may(ACCOUNT, "create", "pods")
+        assert installed.may(ACCOUNT, "patch", "pods/resize")
+        assert installed.may(ACCOUNT, "patch", "daemonsets.apps.kruise.io/status")
+        assert not installed.may(ACCOUNT, "patch", "daemonsets.apps.kruise.io")
+        assert not installed.may(ACCOUNT, "get", "secrets")
+        assert not installed.may(ACCOUNT, "patch", "nodes")
+        assert not installed.may(ACCOUNT, "create", "leases.coordination.k8s.io")
+        assert not installed.may(ACCOUNT, "list", "daemonsets.apps")
         assert installed.install("--native").exit_code == 0
-        assert installed.may(account, "list", "daemonsets.apps")
+        assert installed.may(ACCOUNT, "list", "daemonsets.apps")
+
+    def test_the_account_may_own_pods_where_owners_are_protected(
+        self, installed: Cluster, tmp_path: Path
+    ) -> None:
+        assert installed.install("--native").exit_code == 0
+        pods = ("create", "clusterrole", "podder", "--verb=create", "--resource=pods")
+        installed.kubectl(*pods)
+        bind = ("create", "rolebinding", "podder", "--clusterrole=podder", "--user=podder")
+        installed.kubectl(*bind, "-n", "default")
+        create = ("create", "-n", "default", "--dry-run=server", "-f", "-")
+        pod = json.dumps(owned_pod())
+        assert "created" in installed.kubectl(*create, "--as", ACCOUNT, given=pod)
+        with pytest.raises(AssertionError, match="cannot set blockOwnerDeletion"):
+            installed.kubectl(*create, "--as", "podder", given=pod)
 
     def test_kruises_crd_is_kept_until_its_user_agrees(self, installed: Cluster) -> None:
         installed.kubectl("delete", "crd", "daemonsets.apps.kruise.io")
@@ -299,6 +321,23 @@ class TestRealKubernetes:
         refused = installed.install("--image", IMAGE)
         assert ".spec.replicas; run again with --force" in str(refused.exception)
         assert installed.install("--image", IMAGE, "--force").exit_code == 0
+
+
+def owned_pod() -> dict[str, Any]:
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "name": "agent",
+        "uid": "00000000-0000-4000-8000-000000000001",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "agent", "ownerReferences": [owner]},
+        "spec": {"containers": [{"name": "agent", "image": "agent:1"}]},
+    }
 
 
 def versions(items: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -1,0 +1,90 @@
+"""What lies in deploy/ and the Containerfile is what the command line installs and runs."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+import everynode
+from everynode.cli.manifests import Settings, objects
+from everynode.cli.manifests.text import as_yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGE = f"everynode:{everynode.__version__}"
+WANTED = objects(Settings(image=IMAGE))
+CONTAINERFILE = (ROOT / "Containerfile").read_text(encoding="utf-8")
+
+
+def instructions(name: str) -> list[str]:
+    """Return the arguments of all instructions of one kind, long lines joined."""
+    joined = re.sub(r"\\\n\s*", "", CONTAINERFILE)
+    return re.findall(rf"^{name} (.*)$", joined, re.MULTILINE)
+
+
+def copied() -> list[str]:
+    """Return the files and folders that come from the repository."""
+    lines = [shlex.split(line) for line in instructions("COPY")]
+    return [source for line in lines if "--from=build" not in line for source in line[:-1]]
+
+
+def test_deploy_is_what_install_applies() -> None:
+    text = (ROOT / "deploy" / "everynode.yaml").read_text(encoding="utf-8")
+    same = text == as_yaml(WANTED)  # compared here: the difference would be longer than useful
+    assert same, "run `make deploy`"
+
+
+def test_the_kustomization_names_what_is_there() -> None:
+    folder = ROOT / "deploy"
+    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    assert all((folder / name).exists() for name in kustomization["resources"])
+    assert [image["name"] for image in kustomization["images"]] == [IMAGE.partition(":")[0]]
+
+
+def test_the_image_copies_what_is_there() -> None:
+    assert copied() == ["requirements/run.txt", "src/everynode", "LICENSE"]
+    assert all((ROOT / source).exists() for source in copied())
+
+
+@pytest.mark.parametrize("source", copied())
+def test_nothing_that_is_copied_is_ignored(source: str) -> None:
+    lines = (ROOT / ".containerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    # The last rule that matches counts; one with an exclamation mark brings a file back.
+    last = [rule for rule in rules if fnmatch.fnmatch(source, rule.removeprefix("!"))][-1]
+    assert last.startswith("!")
+
+
+def test_only_what_has_a_known_hash_is_installed() -> None:
+    pip = [line for line in instructions("RUN") if "pip install" in line]
+    assert len(pip) == 1
+    assert {"--require-hashes", "--only-binary", "--no-cache-dir"} <= {*pip[0].split()}
+
+
+def test_the_image_and_the_deployment_agree() -> None:
+    pod = WANTED[-1]["spec"]["template"]["spec"]
+    user = f"{pod['securityContext']['runAsUser']}:{pod['securityContext']['runAsGroup']}"
+    ports = [str(port["containerPort"]) for port in pod["containers"][0]["ports"]]
+    assert instructions("USER") == [user]
+    assert instructions("EXPOSE") == [" ".join(ports)]
+    assert json.loads(instructions("ENTRYPOINT")[0]) == ["python", "-m", "everynode"]
+    assert json.loads(instructions("CMD")[0]) == pod["containers"][0]["args"][:1]
+
+
+def test_the_examples_name_the_current_version() -> None:
+    assert {*re.findall(r"-t (\S+)", CONTAINERFILE)} == {IMAGE}
+
+
+def test_the_images_python_is_one_that_we_support() -> None:
+    tag = re.search(r"^ARG PYTHON=python:3\.(\d+)-slim", CONTAINERFILE, re.MULTILINE)
+    needed = re.search(
+        r'^requires-python = ">=3\.(\d+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
+    )
+    assert tag is not None
+    assert needed is not None
+    assert int(tag[1]) >= int(needed[1])
