@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import pytest
+from tests.e2e.stage import QUICK, Stage, clock
+
+from everynode.api.crd import crd
+from everynode.cli.kubernetes.binaries import BinariesMissingError, find
+from everynode.cli.kubernetes.controlplane import ControlPlane
+from everynode.cluster.local import LocalTransport
+from everynode.cluster.machinery.behaviour import Behaviour
+from everynode.cluster.rest import Api
+from everynode.kube import verbs
+from everynode.kube.client import Client
+from everynode.kube.config import load
+from everynode.kube.http import HttpTransport
+from everynode.kube.resources import CRDS, NAMESPACES, NODES
+
+Play = Callable[..., AbstractAsyncContextManager[Stage]]
+_number = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[ControlPlane]:
+    """One real control plane for all scenarios of a process."""
+    try:
+        find()
+    except BinariesMissingError as error:
+        import os
+
+        if os.environ.get("EVERYNODE_REQUIRE_KUBERNETES") == "1":
+            raise
+        pytest.skip(str(error).splitlines()[0])
+    made = ControlPlane()
+    asyncio.run(made.start())
+    try:
+        yield made
+    finally:
+        asyncio.run(made.stop())
+
+
+@pytest.fixture(
+    params=["embedded", pytest.param("kubernetes", marks=pytest.mark.kubernetes)],
+)
+def play(request: pytest.FixtureRequest) -> Play:
+    """Opens a stage: `async with play(nodes=5) as stage`."""
+    if request.param == "embedded":
+        return _play_embedded
+    plane: ControlPlane = request.getfixturevalue("plane")
+
+    def play_real(
+        *, nodes: int, behaviour: Behaviour = QUICK
+    ) -> AbstractAsyncContextManager[Stage]:
+        return _play_real(plane, nodes=nodes, behaviour=behaviour)
+
+    return play_real
+
+
+@asynccontextmanager
+async def _play_embedded(*, nodes: int, behaviour: Behaviour = QUICK) -> AsyncIterator[Stage]:
+    time = clock()
+    transport = LocalTransport(Api(clock=time))
+    stage = Stage(transport, time, namespace="scenario", real=False)
+    async with stage.playing(nodes=nodes, behaviour=behaviour):
+        yield stage
+
+
+@asynccontextmanager
+async def _play_real(
+    plane: ControlPlane, *, nodes: int, behaviour: Behaviour
+) -> AsyncIterator[Stage]:
+    time = clock()
+    transport = HttpTransport(load(time, kubeconfig=str(plane.kubeconfig)), time)
+    client = Client(transport, time)
+    await client.write(
+        verbs.apply(CRDS, crd()["metadata"]["name"], crd(), manager="test", force=True), bytes
+    )
+    stage = Stage(transport, time, namespace=f"scenario-{next(_number)}", real=True)
+    try:
+        async with stage.playing(nodes=nodes, behaviour=behaviour):
+            yield stage
+    finally:
+        await client.write(verbs.delete(NAMESPACES, stage.namespace), bytes)
+        for node in stage.all_nodes():
+            await client.write(verbs.delete(NODES, node.name), bytes)
+        await transport.close()

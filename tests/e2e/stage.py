@@ -1,0 +1,343 @@
+"""A cluster to play scenarios on: the embedded one or a real Kubernetes, the same to a scenario.
+
+A scenario writes as a user would, and waits for what it expects to see. What it sees comes through
+watches of its own, so nothing is polled and no state goes by unseen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api.daemonset import DaemonSet, Flavour
+from everynode.api.decode import Decoder
+from everynode.api.objects import ControllerRevision, Node, Pod
+from everynode.api.versions import decode_daemonset
+from everynode.clock import Clock, SystemClock
+from everynode.cluster.machinery.behaviour import Behaviour
+from everynode.cluster.machinery.run import Machinery
+from everynode.cluster.machinery.run import Options as MachineryOptions
+from everynode.controller.run import Controller, Options
+from everynode.decide.availability import is_ready
+from everynode.decide.patch import node_of
+from everynode.kube import verbs
+from everynode.kube.cache import Cache
+from everynode.kube.client import Client
+from everynode.kube.requests import MERGE_PATCH, STRATEGIC_PATCH
+from everynode.kube.resources import (
+    ADVANCED,
+    ADVANCED_V1ALPHA1,
+    DAEMONSETS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REVISIONS,
+    Resource,
+)
+from everynode.kube.transport import Transport
+from everynode.kube.verbs import Scope
+from everynode.kube.watch import Watcher
+
+PATIENCE: Final = 30.0
+# Ten times as fast as life: a pod stops in 0.1 s and starts in 0.2 to 0.3 s.
+QUICK: Final = Behaviour(speed=10.0)
+_KINDS: Final = {
+    "apps/v1": DAEMONSETS,
+    "apps.kruise.io/v1beta1": ADVANCED,
+    "apps.kruise.io/v1alpha1": ADVANCED_V1ALPHA1,
+}
+
+Object = dict[str, Any]
+
+
+def kind_of(manifest: Object) -> Resource:
+    return _KINDS[manifest["apiVersion"]]
+
+
+@dataclass
+class Seen:
+    """What happened so far, by watching every pod change."""
+
+    most_down: int = 0
+    most_together: int = 0
+    most_doubled: int = 0
+    moved: list[str] = field(default_factory=list)  # nodes in the order their pod was taken
+
+
+class Stage:
+    """One scenario's cluster: its namespace, its nodes, its controller."""
+
+    def __init__(self, transport: Transport, clock: Clock, *, namespace: str, real: bool) -> None:
+        self.transport = transport
+        self.clock = clock
+        self.namespace = namespace
+        self.real = real
+        self.client = Client(transport, clock)
+        self.pods: Cache[Pod] = Cache()
+        self.nodes: Cache[Node] = Cache()
+        self.revisions: Cache[ControllerRevision] = Cache()
+        self.sets: Cache[DaemonSet] = Cache()
+        self.natives: Cache[DaemonSet] = Cache()
+        self.controller: Controller | None = None
+        self._changed = asyncio.Event()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: asyncio.Task[None] | None = None
+        for cache in (self.pods, self.nodes, self.revisions, self.sets, self.natives):
+            cache.subscribe(lambda *_: self._changed.set())
+
+    # --- Life ------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def playing(self, *, nodes: int, behaviour: Behaviour = QUICK) -> AsyncIterator[Stage]:
+        options = MachineryOptions(nodes=nodes, behaviour=behaviour, controllers=not self.real)
+        machinery = Machinery(self.transport, self.clock, options)
+        async with asyncio.TaskGroup() as self._tasks:
+            background = [
+                self._tasks.create_task(work)
+                for work in (machinery.run(), *(w.run() for w in self._watchers()))
+            ]
+            await self._make_namespace()
+            await machinery.ready()
+            await self.until(
+                lambda: len(self.nodes) >= nodes and not any(map(_tainted, self.all_nodes())),
+                "all nodes are ready",
+            )
+            self.start_controller()
+            yield self
+            await self.stop_controller()
+            for task in background:
+                task.cancel()
+
+    def start_controller(self, options: Options | None = None) -> None:
+        assert self._tasks is not None
+        options = options or Options(native=True, namespace=self.namespace)
+        self.controller = Controller(self.transport, self.clock, options)
+        self._running = self._tasks.create_task(self.controller.run())
+
+    async def stop_controller(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+            self._running = None
+
+    async def _make_namespace(self) -> None:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        await self.client.write(verbs.create(NAMESPACES, body), bytes)
+
+    def _watchers(self) -> list[Any]:
+        scope = Scope(namespace=self.namespace)
+        watch = partial(Watcher, self.transport, self.clock)
+        advanced = partial(decode_daemonset, flavour=Flavour.ADVANCED)
+        native = partial(decode_daemonset, flavour=Flavour.NATIVE)
+        return [
+            watch(resource=NODES, decode=Decoder(Node).one, consumer=self.nodes),
+            watch(resource=PODS, decode=Decoder(Pod).one, consumer=self.pods, scope=scope),
+            watch(
+                resource=REVISIONS,
+                decode=Decoder(ControllerRevision).one,
+                consumer=self.revisions,
+                scope=scope,
+            ),
+            watch(resource=ADVANCED, decode=advanced, consumer=self.sets, scope=scope),
+            watch(resource=DAEMONSETS, decode=native, consumer=self.natives, scope=scope),
+        ]
+
+    # --- Doing -----------------------------------------------------------------------------
+
+    async def create(self, manifest: Object) -> Object:
+        request = verbs.create(kind_of(manifest), manifest, namespace=self.namespace)
+        return await self.client.write(request, _json)
+
+    async def patch(
+        self, resource: Resource, name: str, body: Object, *, strategic: bool = False
+    ) -> Object:
+        namespace = self.namespace if resource.namespaced else ""
+        kind = STRATEGIC_PATCH if strategic else MERGE_PATCH
+        return await self.client.write(
+            verbs.patch(resource, name, body, kind=kind, namespace=namespace), _json
+        )
+
+    async def set_image(self, manifest: Object, image: str) -> None:
+        """Change the image of the first container, as `kubectl set image` does."""
+        resource = kind_of(manifest)
+        name = manifest["metadata"]["name"]
+        live = await self.get(resource, name)
+        containers = live["spec"]["template"]["spec"]["containers"]
+        containers[0]["image"] = image
+        await self.patch(
+            resource, name, {"spec": {"template": {"spec": {"containers": containers}}}}
+        )
+
+    async def set_rolling(self, manifest: Object, **rolling: Any) -> None:
+        """Change the rolling update's settings."""
+        spec = {"updateStrategy": {"rollingUpdate": rolling}}
+        await self.patch(kind_of(manifest), manifest["metadata"]["name"], {"spec": spec})
+
+    async def get(self, resource: Resource, name: str) -> Object:
+        namespace = self.namespace if resource.namespaced else ""
+        return await self.client.read(verbs.get(resource, name, namespace=namespace), _json)
+
+    async def delete(self, resource: Resource, name: str, *, propagation: str = "") -> None:
+        namespace = self.namespace if resource.namespaced else ""
+        request = verbs.delete(resource, name, namespace=namespace, propagation=propagation)
+        await self.client.write(request, bytes)
+
+    async def label_node(self, name: str, **labels: str | None) -> None:
+        await self.patch(NODES, name, {"metadata": {"labels": labels}})
+
+    async def annotate_node(self, name: str, annotations: dict[str, str | None]) -> None:
+        await self.patch(NODES, name, {"metadata": {"annotations": annotations}})
+
+    async def taint_node(self, name: str, *taints: Object) -> None:
+        await self.patch(NODES, name, {"spec": {"taints": list(taints)}})
+
+    # --- Seeing ----------------------------------------------------------------------------
+
+    def all_nodes(self) -> list[Node]:
+        return [node for _, node in sorted(self.nodes.all().items())]
+
+    def all_pods(self) -> list[Pod]:
+        return [pod for _, pod in sorted(self.pods.all().items())]
+
+    def on(self, node: str) -> list[Pod]:
+        return [pod for pod in self.all_pods() if node_of(pod) == node]
+
+    def images(self) -> dict[str, str]:
+        """The image each node's Ready pod runs; nodes without one are left out."""
+        return {
+            node_of(pod): pod.spec.containers[0].image
+            for pod in self.all_pods()
+            if is_ready(pod) and not pod.terminating
+        }
+
+    def running(self, image: str) -> list[str]:
+        """The nodes whose Ready pod runs the image, by name."""
+        return sorted(node for node, found in self.images().items() if found == image)
+
+    def status(self, manifest: Object) -> Any:
+        cache = self.natives if manifest["apiVersion"] == "apps/v1" else self.sets
+        found = cache.get(f"{self.namespace}/{manifest['metadata']['name']}")
+        assert found is not None
+        return found.status
+
+    def condition(self, manifest: Object, kind: str) -> Any:
+        return next((c for c in self.status(manifest).conditions if c.type == kind), None)
+
+    async def until(self, reached: Callable[[], Any], what: str) -> None:
+        """Wait until something is seen, and say what it was when it is not."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not reached():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"never seen: {what}\n{self.describe()}") from None
+
+    async def until_running(self, image: str, count: int) -> None:
+        await self.until(
+            lambda: len(self.running(image)) == count, f"{count} nodes run {image}, ready"
+        )
+
+    async def until_complete(self, manifest: Object) -> None:
+        """Wait until the status says that the rollout of the newest generation is complete."""
+
+        def complete() -> bool:
+            condition = self.condition(manifest, "Complete")
+            return condition is not None and condition.status == "True" and self.observed(manifest)
+
+        await self.until(complete, "the condition Complete")
+
+    def observed(self, manifest: Object) -> bool:
+        cache = self.natives if manifest["apiVersion"] == "apps/v1" else self.sets
+        found = cache.get(f"{self.namespace}/{manifest['metadata']['name']}")
+        return found is not None and (found.status.observed_generation == found.metadata.generation)
+
+    async def settled(self, manifest: Object) -> None:
+        """Wait until the controller has nothing left to do and has said so."""
+        controller = self.controller
+        assert controller is not None
+
+        def quiet() -> bool:
+            workloads = controller.world.workloads.values()
+            return self.observed(manifest) and not any(w.writes for w in workloads)
+
+        await self.until(quiet, "the controller is at rest")
+
+    def observe(self, nodes: int) -> Seen:
+        """Judge every change of a pod from now on."""
+        seen = Seen()
+
+        def judge(before: Pod | None, after: Pod | None) -> None:
+            places: dict[str, list[Pod]] = {}
+            for pod in self.pods.all().values():
+                places.setdefault(node_of(pod), []).append(pod)
+            up = [n for n, pods in places.items() if any(map(_up, pods))]
+            seen.most_down = max(seen.most_down, nodes - len(up))
+            sizes = [len([p for p in pods if not p.finished]) for pods in places.values()]
+            seen.most_together = max([seen.most_together, *sizes])
+            seen.most_doubled = max(seen.most_doubled, sum(size > 1 for size in sizes))
+            if before and after and after.terminating and not before.terminating:
+                seen.moved.append(node_of(after))
+
+        self.pods.subscribe(judge)
+        return seen
+
+    def describe(self) -> str:
+        """Everything there is, for the message of a failure."""
+        lines = [
+            f"  {pod.name} on {node_of(pod)}: {pod.status.phase} {pod.hash}"
+            f" ready={is_ready(pod)} terminating={pod.terminating}"
+            for pod in self.all_pods()
+        ]
+        for cache in (self.sets, self.natives):
+            for key, ds in cache.all().items():
+                lines.append(f"  {key}: {ds.status}")
+        return "\n".join(lines)
+
+
+def _up(pod: Pod) -> bool:
+    return is_ready(pod) and not pod.terminating
+
+
+def _tainted(node: Node) -> bool:
+    return any(taint.key == "node.kubernetes.io/not-ready" for taint in node.spec.taints)
+
+
+_json: Final = msgspec.json.Decoder(Object).decode
+
+
+def daemonset(
+    name: str = "agent",
+    *,
+    api_version: str = "apps.kruise.io/v1beta1",
+    image: str = "agent:v1",
+    rolling: Object | None = None,
+    template: Object | None = None,
+    **spec: Any,
+) -> Object:
+    """A manifest as users write them."""
+    labels = {"app": name}
+    pod_spec = {"containers": [{"name": "agent", "image": image}]}
+    made: Object = {"metadata": {"labels": labels}, "spec": pod_spec}
+    for key, value in (template or {}).items():
+        made[key] = {**made[key], **value}
+    manifest: Object = {
+        "apiVersion": api_version,
+        "kind": "DaemonSet",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": labels}, "template": made, **spec},
+    }
+    if rolling is not None:
+        strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
+        manifest["spec"]["updateStrategy"] = strategy
+    return manifest
+
+
+def clock() -> Clock:
+    return SystemClock()
