@@ -21,6 +21,8 @@ MEDIA_TYPES: Final = (JSON, YAML, protobuf.MEDIA_TYPE)
 STRICT: Final = "Strict"
 WARN: Final = "Warn"
 
+_SHOWN: Final = 30  # as much of a body as messages repeat
+
 
 class Served(Protocol):
     """What must be known of the kind that an endpoint serves."""
@@ -79,19 +81,24 @@ def _value(body: bytes, media: str, kind: Served) -> tuple[Any, list[str]]:
         try:
             return protobuf.decode(body), []
         except protobuf.ProtobufError as error:
-            raise _unrecognized(kind, str(error), body.hex()[:64]) from None
+            raise _unrecognized(kind, str(error), _hex(body)) from None
     if media == YAML:
         try:
             value, twice = manifest.read_yaml(body)
         except manifest.ManifestError as error:
-            raise _unrecognized(kind, str(error), body.hex()[:60] + " ...") from None
+            raise _unrecognized(kind, str(error), _hex(body)) from None
         return value, _twice(twice)
     try:
         return parse(body), []
     except SyntaxFault as error:
         shown = body.decode(errors="replace") or "<empty>"
+        shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]} ..."
         why = f"couldn't get version/kind; json parse error: {error}"
         raise _unrecognized(kind, why, shown) from None
+
+
+def _hex(body: bytes) -> str:
+    return body.hex() if len(body) <= _SHOWN else f"{body[:_SHOWN].hex()} ..."
 
 
 def _twice(lines: list[str]) -> list[str]:

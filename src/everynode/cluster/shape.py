@@ -173,13 +173,15 @@ def _with_map_type(shape: Shape, map_type: str) -> Shape:
 def shape_of_schema(schema: Mapping[str, Value]) -> Shape:
     """The shape of custom objects with this OpenAPI v3 schema, metadata typed as everywhere."""
     shape = _from_schema(schema, open_map=False)
-    shape.fields = {
-        **shape.fields,
-        "apiVersion": Shape(scalar=STRING),
-        "kind": Shape(scalar=STRING),
-        "metadata": _object_meta(),
-    }
+    shape.fields = {**shape.fields, **_object_members()}
     return shape
+
+
+@cache
+def _object_members() -> dict[str, Shape]:
+    """What every object has, whatever its schema says."""
+    text = Shape(scalar=STRING)
+    return {"apiVersion": text, "kind": text, "metadata": _object_meta()}
 
 
 def custom_shape(schema: Mapping[str, Value] | None) -> Shape:
@@ -222,6 +224,8 @@ def _fill_map(shape: Shape, schema: Mapping[str, Value], *, open_map: bool) -> N
     shape.fields = {
         name: _from_schema(inner, open_map=open_map) for name, inner in properties.items()
     }
+    if schema.get("x-kubernetes-embedded-resource") is True:
+        shape.fields |= _object_members()
     shape.defaults = {name: inner.get("default") for name, inner in properties.items()}
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):

@@ -21,6 +21,7 @@ _AFTER: Final = {
     "Invalid \\escape": "in string escape code",
     "Invalid \\uXXXX": "in \\u hexadecimal character escape",
 }
+_ESCAPED: Final = {"'": "\\'", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 class SyntaxFault(ValueError):
@@ -35,6 +36,8 @@ def parse(body: bytes) -> Any:
     """The decoded value; raises SyntaxFault in the words of the real server."""
     try:
         return _DECODER.decode(body)
+    except UnicodeDecodeError:
+        return parse(body.decode(errors="replace").encode())
     except msgspec.DecodeError as error:
         raise SyntaxFault(_said(body, str(error))) from None
     except RecursionError:
@@ -43,7 +46,7 @@ def parse(body: bytes) -> Any:
 
 def parse_pairs(body: bytes) -> Any:
     """The value with every object as Pairs; the body must be known to be JSON."""
-    return json.loads(body, object_pairs_hook=Pairs)
+    return json.loads(body.decode(errors="replace"), object_pairs_hook=Pairs)
 
 
 def says_twice(body: bytes, value: Any) -> bool:
@@ -73,10 +76,7 @@ def duplicates(value: Any, path: str = "") -> list[str]:
 
 
 def _said(body: bytes, fallback: str) -> str:
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        return "invalid UTF-8 in body"
+    text = body.decode(errors="replace")
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -88,7 +88,8 @@ def _said(body: bytes, fallback: str) -> str:
 
 def _reworded(text: str, error: json.JSONDecodeError) -> str:
     at = error.pos
-    while at < len(text) and text[at] in " \t\r\n":
+    quoted = error.msg.startswith("Invalid control")
+    while at < len(text) and text[at] in " \t\r\n" and not quoted:
         at += 1
     if at >= len(text) or error.msg.startswith("Unterminated"):
         return "unexpected end of JSON input"
@@ -105,7 +106,7 @@ def _reworded(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _shown(char: str) -> str:
-    return "'\\''" if char == "'" else f"'{char}'"
+    return f"'{_ESCAPED.get(char, char)}'"
 
 
 def _in_literal(text: str, literal: str) -> str:
