@@ -280,6 +280,15 @@ def test_a_broken_field_of_metadata_or_status_costs_only_itself() -> None:
     assert paths(daemonset) == ["metadata.labels", "status.numberReady", "status.conditions"]
 
 
+def test_what_was_read_before_is_read_the_same_again() -> None:
+    broken = manifest(minReadySeconds=-1)
+    assert decode_daemonset(broken) == decode_daemonset(broken)
+    assert decode_daemonset(manifest(minReadySeconds=1)).faults == ()
+    native = manifest(keys.APPS_V1, burstReplicas=5)
+    assert decode_daemonset(manifest(burstReplicas=5)).burst == Amount(5)
+    assert decode_daemonset(native).burst == Amount(250)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2) | st.floats(-1, 1) | st.text(max_size=3),
     lambda inner: (
@@ -317,6 +326,19 @@ def test_no_stored_value_is_too_broken_to_decode(
         {"apiVersion": version, "metadata": metadata, "spec": spec, "status": status}
     ).encode()
     decode_daemonset(raw)
+
+
+@given(SPEC, JSON, JSON, st.sampled_from([keys.APPS_V1, keys.V1ALPHA1, keys.V1BETA1]))
+def test_no_stored_value_is_too_broken_to_convert(
+    spec: Object, metadata: Any, status: Any, version: str
+) -> None:
+    stored = {"apiVersion": keys.V1BETA1, "metadata": metadata, "spec": spec, "status": status}
+    try:
+        made = convert(stored, version)
+    except ValueError:
+        assert version == keys.APPS_V1  # the other versions can say everything
+    else:
+        assert made["apiVersion"] == version
 
 
 # --- Status ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ is what touches the fewest pods.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -73,25 +74,55 @@ def decode_daemonset(raw: bytes | Object, *, flavour: Flavour | None = None) -> 
     except msgspec.DecodeError as error:
         raise ValueError(f"this is no DaemonSet: {error}") from error
     kind = flavour_of(envelope.api_version, flavour)
-    faults: list[Fault] = []
-    metadata = _read(envelope.metadata, ObjectMeta, "metadata", faults)
     template = envelope.spec.pop("template", None)
-    spec = without_nulls({name: _decode_any(value) for name, value in envelope.spec.items()})
-    faults += _own_faults(kind, spec, templated=template is not None)
+    # Views would keep the whole message in memory.
+    stored = tuple((name, bytes(value)) for name, value in envelope.spec.items())
+    own = _read_own(kind, stored, templated=template is not None)
+    faults = list(own.faults)
+    metadata = _read(envelope.metadata, ObjectMeta, "metadata", faults)
     return DaemonSet(
         flavour=kind,
         metadata=metadata,
-        selector=_read_selector(spec.get("selector")) or _NOBODY,
-        # A view would keep the whole message in memory.
+        selector=own.selector,
         template=b"{}" if template is None else bytes(template),
+        strategy=own.strategy,
+        min_ready_seconds=own.min_ready_seconds,
+        burst=own.burst,
+        history_limit=own.history_limit,
+        pre_delete=own.pre_delete,
+        progressive=kind is Flavour.ADVANCED
+        and _is_progressive(own.partitioned, metadata.annotations),
+        status=_read_status(envelope.status, faults),
+        faults=tuple(faults),
+    )
+
+
+class _Own(msgspec.Struct, frozen=True, gc=False):
+    """All of the spec but the template."""
+
+    selector: LabelSelector
+    strategy: Strategy
+    min_ready_seconds: int
+    burst: Amount
+    history_limit: int
+    pre_delete: Hook | None
+    partitioned: object
+    faults: tuple[Fault, ...]
+
+
+# A DaemonSet is decoded whenever its status changes, and most of the time its spec does not.
+@lru_cache(maxsize=512)
+def _read_own(kind: Flavour, stored: tuple[tuple[str, bytes], ...], *, templated: bool) -> _Own:
+    spec: Object = without_nulls({name: _decode_any(value) for name, value in stored})
+    return _Own(
+        selector=_read_selector(spec.get("selector")) or _NOBODY,
         strategy=_read_strategy(kind, spec),
         min_ready_seconds=_read_number(spec.get("minReadySeconds"), 0),
         burst=_read_burst(kind, spec.get("burstReplicas")),
         history_limit=_read_number(spec.get("revisionHistoryLimit"), 10),
         pre_delete=_read_hook(kind, spec.get("lifecycle")),
-        progressive=kind is Flavour.ADVANCED and _is_progressive(spec, metadata.annotations),
-        status=_read_status(envelope.status, faults),
-        faults=tuple(faults),
+        partitioned=_partitioned(spec),
+        faults=tuple(_own_faults(kind, spec, templated=templated)),
     )
 
 
@@ -241,10 +272,14 @@ def _readable_hook(lifecycle: object) -> bool:
     )
 
 
-def _is_progressive(spec: Object, annotations: dict[str, str]) -> bool:
-    """The field, where it is set; else the annotation of the older version."""
+def _partitioned(spec: Object) -> object:
+    """The field that tells whether creation is progressive; None where nothing is said."""
     scale = spec.get("scaleStrategy")
-    field = scale.get("partitionedScaling") if isinstance(scale, dict) else None
+    return scale.get("partitionedScaling") if isinstance(scale, dict) else None
+
+
+def _is_progressive(field: object, annotations: dict[str, str]) -> bool:
+    """The field decides where it is set; else the annotation of the older version."""
     if field is not None:
         return field is not False
     return annotations.get(keys.PROGRESSIVE_CREATE) == "true"
@@ -398,13 +433,15 @@ def _spell_type(spec: Object, *, surging: bool) -> None:
 
 def _move_progressive(made: Object, spec: Object, to_version: str) -> None:
     """An annotation in v1alpha1, a field in v1beta1; the field decides where both are set."""
-    metadata = made.setdefault("metadata", {})
-    annotations = metadata.get("annotations") or {}
-    progressive = _is_progressive(spec, annotations)
+    if not isinstance(made.get("metadata"), dict):
+        made["metadata"] = {}
+    metadata = made["metadata"]
+    annotations, field = _map(metadata.get("annotations")), _partitioned(spec)
+    progressive = _is_progressive(field, annotations)
     rest = {name: text for name, text in annotations.items() if name != keys.PROGRESSIVE_CREATE}
     scale = {
         name: value
-        for name, value in (spec.pop("scaleStrategy", None) or {}).items()
+        for name, value in _map(spec.pop("scaleStrategy", None)).items()
         if name != "partitionedScaling"
     }
     if to_version != keys.V1BETA1 and progressive:
@@ -415,6 +452,10 @@ def _move_progressive(made: Object, spec: Object, to_version: str) -> None:
         spec["scaleStrategy"] = scale
     if rest or annotations:
         metadata["annotations"] = rest
+
+
+def _map(value: object) -> Object:
+    return value if isinstance(value, dict) else {}
 
 
 def _move_hash(made: Object, to_version: str) -> None:
@@ -429,14 +470,14 @@ def _move_hash(made: Object, to_version: str) -> None:
 
 
 def _require_native(made: Object) -> None:
-    spec = made.get("spec") or {}
-    rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+    spec = _map(made.get("spec"))
+    rolling = _map(_map(spec.get("updateStrategy")).get("rollingUpdate"))
     if rolling.get("rollingUpdateType") == RollingType.STANDARD.value:
         del rolling["rollingUpdateType"]
     used = [f"spec.updateStrategy.rollingUpdate.{n}" for n in _ONLY_ADVANCED if rolling.get(n)]
     used += [f"spec.{n}" for n in ("lifecycle", "scaleStrategy") if spec.get(n)]
     spec.pop("burstReplicas", None)
-    annotations = (made.get("metadata") or {}).get("annotations") or {}
+    annotations = _map(_map(made.get("metadata")).get("annotations"))
     if annotations.get(keys.PROGRESSIVE_CREATE) == "true":
         used.append(f"metadata.annotations[{keys.PROGRESSIVE_CREATE}]")
     if used:
