@@ -10,6 +10,8 @@ from everynode.kube.errors import Conflict
 OURS = objects(Settings())[0]
 DAEMONSETS = "/apis/apps.kruise.io/v1beta1/namespaces/default/daemonsets"
 DAEMONSET = {
+    "apiVersion": "apps.kruise.io/v1beta1",
+    "kind": "DaemonSet",
     "metadata": {"name": "agent"},
     "spec": {
         "selector": {"matchLabels": {"app": "agent"}},
