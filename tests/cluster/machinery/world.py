@@ -91,9 +91,11 @@ class Ledger:
 
     def __init__(self, below: Transport) -> None:
         self.writes: list[Request] = []
+        self.sent = 0
         self._below = below
 
     async def send(self, request: Request) -> Response:
+        self.sent += 1
         if verbs.is_write(request):
             self.writes.append(request)
         return await self._below.send(request)

@@ -1,0 +1,43 @@
+"""How namespaces end."""
+
+from __future__ import annotations
+
+from tests.cluster.machinery.world import pod_body, running, virtual
+
+from everynode.cluster.machinery.catalogue import CONFIG_MAPS
+from everynode.kube import verbs
+from everynode.kube.resources import NAMESPACES, PODS
+
+
+@virtual
+async def test_a_namespace_ends_after_everything_in_it() -> None:
+    async with running() as world:
+        await world.ask(verbs.create(NAMESPACES, {"metadata": {"name": "team"}}))
+        await world.create(PODS, pod_body("one", node="node-0001"), "team")
+        await world.create(CONFIG_MAPS, {"metadata": {"name": "settings"}}, "team")
+        await world.pass_time(5)
+        await world.ask(verbs.delete(NAMESPACES, "team"))
+        await world.pass_time(0.3)
+        left = [each["metadata"]["name"] for each in await world.all(CONFIG_MAPS)]
+        assert "settings" in left
+        await world.pass_time(5)
+        assert await world.pod_names() == []
+        left = [each["metadata"]["name"] for each in await world.all(NAMESPACES)]
+        assert "team" not in left
+
+
+@virtual
+async def test_a_namespace_waits_for_what_cannot_go_yet() -> None:
+    async with running() as world:
+        await world.ask(verbs.create(NAMESPACES, {"metadata": {"name": "team"}}))
+        held = {"metadata": {"name": "held", "finalizers": ["example.io/hold"]}}
+        await world.create(CONFIG_MAPS, held, "team")
+        await world.ask(verbs.delete(NAMESPACES, "team"))
+        await world.pass_time(20)
+        team = await world.ask(verbs.get(NAMESPACES, "team"))
+        assert team["status"]["phase"] == "Terminating"
+        freed = {"metadata": {"finalizers": None}}
+        await world.ask(verbs.patch(CONFIG_MAPS, "held", freed, namespace="team"))
+        await world.pass_time(2)
+        left = [each["metadata"]["name"] for each in await world.all(NAMESPACES)]
+        assert "team" not in left
