@@ -117,7 +117,7 @@ class Applier:
         node, now = write.action.node, self._clock.now()
         match error:
             case MayNotWrite():
-                workload.forget(node, write)
+                workload.refused(node, write, trouble="", now=now)
             case UnknownOutcome():
                 self._teller.pod_refused(workload, write.action, error)
                 workload.lost(node, write, now=now)

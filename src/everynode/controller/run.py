@@ -86,15 +86,18 @@ class Controller:
 
     async def run(self) -> None:
         """Run until cancelled; then let go of the lead once our writes are over."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                for watcher in self.watchers:
-                    group.create_task(watcher.run())
-                group.create_task(self.leadership.run())
-                group.create_task(self.recorder.run())
-                await self._serve()
-        finally:
-            await self.leadership.resign(self.client.settle)
+        async with asyncio.TaskGroup() as group:
+            background = [group.create_task(watcher.run()) for watcher in self.watchers]
+            background.append(group.create_task(self.leadership.run()))
+            background.append(group.create_task(self.recorder.run()))
+            working = group.create_task(self._serve())
+            try:
+                await asyncio.shield(working)
+            finally:
+                # Writes under way are answered while the tasks that wait for them still run.
+                await self.leadership.resign(self.client.settle)
+                for task in (working, *background):
+                    task.cancel()
 
     async def _serve(self) -> None:
         """Work in every term we are elected for; watch, and keep warm, in between."""
