@@ -73,6 +73,18 @@ def test_the_time_moves_only_with_the_status() -> None:
     assert timeless[GATE]["lastTransitionTime"] == format_time(NOW)
 
 
+def test_a_first_opening_does_not_lose_against_the_kubelet() -> None:
+    new = pod(conditions=[])
+    patch = gate_patch(new, (OPEN,), now=NOW, because=Because.GATE)
+    assert patch.body["metadata"] == {"uid": "pod-uid"}
+
+
+def test_every_other_change_of_a_gate_is_for_the_pod_as_it_was() -> None:
+    for wanted, conditions in ((SHUT, []), (OPEN, [condition(GATE, "False")])):
+        patch = gate_patch(pod(conditions=conditions), (wanted,), now=NOW, because=Because.GATE)
+        assert patch.body["metadata"]["resourceVersion"] == "42"
+
+
 def test_a_gate_is_open_only_when_its_condition_is_true() -> None:
     assert has_gate(pod(), GATE)
     assert not has_gate(pod(gates=()), GATE)

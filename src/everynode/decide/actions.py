@@ -61,7 +61,7 @@ class DeletePod(msgspec.Struct, frozen=True):
 
 
 class PatchPod(msgspec.Struct, frozen=True):
-    """Change one pod; the body carries uid and resourceVersion as its precondition."""
+    """Change one pod; the body carries its precondition: uid and, mostly, resourceVersion."""
 
     node: str
     name: str

@@ -52,8 +52,19 @@ def gate_patch(
         not_ready = Gate(keys.READY, open=False, reason="ReadinessGatesNotReady", message=message)
         conditions.append(_write(pod, not_ready, moment))
     return patch_pod(
-        pod, because, metadata=metadata, status={"conditions": conditions}, subresource="status"
+        pod,
+        because,
+        metadata=metadata,
+        status={"conditions": conditions},
+        subresource="status",
+        # A gate that nobody has spoken of yet is opened whatever scheduler and kubelet write
+        # meanwhile: right after a pod's creation they write so often that we would lose.
+        unchanged=metadata is not None or not all(_is_first(pod, gate) for gate in gates),
     )
+
+
+def _is_first(pod: Pod, gate: Gate) -> bool:
+    return gate.open and pod.condition(gate.type) is None
 
 
 def _write(pod: Pod, gate: Gate, moment: str) -> dict[str, Any]:

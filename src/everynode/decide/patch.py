@@ -24,9 +24,15 @@ def patch_pod(
     status: Mapping[str, Any] | None = None,
     subresource: str = "",
     notice: Notice | None = None,
+    unchanged: bool = True,
 ) -> PatchPod:
-    """A strategic merge patch that fails if the pod is another one or has changed since."""
-    guarded = {"uid": pod.uid, "resourceVersion": pod.metadata.resource_version}
+    """A strategic merge patch that fails if the pod is another one or has changed since.
+
+    Without `unchanged` it only fails for another pod: for what is right whatever else happened.
+    """
+    guarded = {"uid": pod.uid}
+    if unchanged:
+        guarded["resourceVersion"] = pod.metadata.resource_version
     body: dict[str, Any] = {"metadata": {**(metadata or {}), **guarded}}
     if spec is not None:
         body["spec"] = dict(spec)
