@@ -159,6 +159,7 @@ _BAD_SPECS: Table = (
     ("spellings that differ", rolling(type="Standard", rollingUpdateType="InPlaceIfPossible"), (f"{ROLLING}.type",)),
     ("negative unavailable", rolling(maxUnavailable=-1), (f"{ROLLING}.maxUnavailable",)),
     ("unavailable in words", rolling(maxUnavailable="abc"), (f"{ROLLING}.maxUnavailable",)),
+    ("unavailable with a line end", rolling(maxUnavailable="5%\n"), (f"{ROLLING}.maxUnavailable",)),
     ("unavailable as text", rolling(maxUnavailable="5"), (f"{ROLLING}.maxUnavailable",)),
     ("negative percentage", rolling(maxUnavailable="-5%"), (f"{ROLLING}.maxUnavailable",)),
     ("more than all unavailable", rolling(maxUnavailable="101%"), (f"{ROLLING}.maxUnavailable",)),

@@ -137,6 +137,18 @@ def _values(value: Any, at: Where, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from _values(value[at[0]], at[1:], f"{path}.{at[0]}" if path else at[0])
 
 
+def _matches(pattern: str) -> Callable[[Any], bool]:
+    # At the API server $ is the very end; here it would let a newline pass.
+    compiled = re.compile(pattern.replace("$", r"\Z"))
+    return lambda text: compiled.match(text) is not None
+
+
+_is_percentage: Final = _matches(PERCENT)
+_is_at_most_all: Final = _matches(AT_MOST_ALL)
+_is_zero_percent: Final = _matches(ZERO_PERCENT)
+_has_nine_digits: Final = _matches(NINE_DIGITS)
+
+
 # --- Amounts -----------------------------------------------------------------------------------
 
 
@@ -145,18 +157,18 @@ def _not_negative(value: Any) -> bool:
 
 
 def _percentage(value: Any) -> bool:
-    return not isinstance(value, str) or re.match(PERCENT, value) is not None
+    return not isinstance(value, str) or _is_percentage(value)
 
 
 def _at_most_all(value: Any) -> bool:
-    if not isinstance(value, str) or not re.match(PERCENT, value):
+    if not isinstance(value, str) or not _is_percentage(value):
         return True
-    return re.match(AT_MOST_ALL, value) is not None
+    return _is_at_most_all(value)
 
 
 def _fits(value: Any) -> bool:
     if isinstance(value, str):
-        return not re.match(PERCENT, value) or re.match(NINE_DIGITS, value) is not None
+        return not _is_percentage(value) or _has_nine_digits(value)
     return not is_int(value) or value <= MOST
 
 
@@ -187,7 +199,7 @@ def _amount_rules(at: Where, *, at_most_all: bool = True) -> Iterator[Rule]:
 def is_zero(amount: Any) -> bool:
     """Whether an amount, or the absence of one, means no node."""
     if isinstance(amount, str):
-        return re.match(ZERO_PERCENT, amount) is not None
+        return _is_zero_percent(amount)
     return amount is None or amount == 0
 
 
@@ -278,11 +290,6 @@ _ROLLING_RULES: Final = (
 
 
 # --- Selectors ---------------------------------------------------------------------------------
-
-
-def _matches(pattern: str) -> Callable[[Any], bool]:
-    compiled = re.compile(pattern.replace("$", r"\Z"))
-    return lambda text: compiled.match(text) is not None
 
 
 _good_key: Final = _matches(KEY_PATTERN)
