@@ -48,7 +48,7 @@ class Notebook:
     def bookmark(self, version: str) -> None:
         self.told.append(f"bookmark @{version}")
 
-    def watch_trouble(self, resource: Resource, message: str) -> None:
+    def watch_trouble(self, resource: Resource, message: str, *, missing: bool) -> None:
         self.troubles.append(message)
 
     def watch_restarted(self, resource: Resource, reason: str) -> None:

@@ -121,11 +121,13 @@ class Report:
 
     # --- Watches ---------------------------------------------------------------------------
 
-    def watch_trouble(self, resource: Resource, message: str) -> None:
+    def watch_trouble(self, resource: Resource, message: str, *, missing: bool) -> None:
         """Something new is wrong with a watch; an empty message says that all is well again."""
         name = resource.full_name
         if not message:
             log.info("Watching again", resource=name)
+        elif missing:
+            log.warning("Not installed yet: run `everynode install`", resource=name)
         else:
             log.warning("Cannot watch, trying again", resource=name, error=message)
 

@@ -72,8 +72,11 @@ class Consumer(Protocol[T_contra]):
 class Observer(Protocol):
     """Whoever wants to know how the watch itself is doing."""
 
-    def watch_trouble(self, resource: Resource, message: str) -> None:
-        """Something new is wrong; an empty message says that all is well again."""
+    def watch_trouble(self, resource: Resource, message: str, *, missing: bool) -> None:
+        """Something new is wrong; an empty message says that all is well again.
+
+        `missing` says that the server does not know the kind.
+        """
         ...
 
     def watch_restarted(self, resource: Resource, reason: str) -> None:
@@ -88,7 +91,7 @@ class Observer(Protocol):
 class Nobody:
     """An observer that does not care."""
 
-    def watch_trouble(self, resource: Resource, message: str) -> None:
+    def watch_trouble(self, resource: Resource, message: str, *, missing: bool) -> None:
         """Ignore it."""
 
     def watch_restarted(self, resource: Resource, reason: str) -> None:
@@ -389,4 +392,4 @@ class Watcher(Generic[T]):
     def _tell_trouble(self, trouble: str) -> None:
         if trouble != self.trouble:
             self.trouble = trouble
-            self._observer.watch_trouble(self.resource, trouble)
+            self._observer.watch_trouble(self.resource, trouble, missing=self.missing)
