@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from tests.decide.fleet import NEW, OLD, make, node, pod
+
+from everynode.api.objects import Node
+from everynode.controller.workload import Workload
+from everynode.controller.writes import Stage
+from everynode.decide.actions import Because, CreatePod
+from everynode.decide.ledger import Ledger
+
+NOW = 1000.0
+
+
+def workload(*nodes: str) -> tuple[Workload, dict[str, Node]]:
+    known = {name: node(name) for name in nodes}
+    plan = make()
+    made = Workload(plan.ds, known)
+    made.ledger = Ledger(plan)
+    made.observe_everything()
+    return made, known
+
+
+def create(on: str = "n1") -> CreatePod:
+    return CreatePod(on, NEW, f"agent-{on}", {}, Because.MISSING)
+
+
+def test_pods_are_known_by_node_and_counted_by_the_revision_they_carry() -> None:
+    made, _ = workload("n1", "n2")
+    old, new = pod(OLD, on="n1"), pod(NEW, on="n2")
+    made.pod_changed(None, old)
+    made.pod_changed(None, new)
+    assert list(made.pods_on("n1")) == [old.uid]
+    assert dict(made.carried) == {OLD: 1, NEW: 1}
+    made.pod_changed(old, None)
+    assert dict(made.carried) == {NEW: 1}
+    assert made.pods() == [new]
+
+
+def test_a_view_shows_the_node_its_pods_and_the_write_under_way() -> None:
+    made, known = workload("n1")
+    old = pod(OLD, on="n1")
+    made.pod_changed(None, old)
+    made.begin(create(), NOW)
+    view = made.view("n1")
+    assert (view.node, view.pods, len(view.writes)) == (known["n1"], (old,), 1)
+
+
+def test_a_refused_write_is_tried_again_later_and_later() -> None:
+    made, _ = workload("n1")
+    delays = []
+    for _ in range(12):
+        write = made.begin(create(), NOW)
+        made.refused("n1", write, trouble="quota", now=NOW)
+        delays.append(made.refusals["n1"].retry_at - NOW)
+    assert delays[:3] == [0.5, 1.0, 2.0]
+    assert delays[-1] == 300.0
+    assert made.view("n1").trouble == "quota"
+    assert "n1" not in made.writes
+
+
+def test_a_conflict_is_tried_again_at_once_and_is_no_trouble() -> None:
+    made, _ = workload("n1")
+    made.refused("n1", made.begin(create(), NOW), trouble="", now=NOW)
+    assert made.refusals["n1"].retry_at == NOW + 0.05
+    assert made.view("n1").trouble == ""
+
+
+def test_creates_start_slowly_double_with_success_and_fall_back_with_a_refusal() -> None:
+    made, _ = workload("n1")
+    limits = [made.create_limit]
+    for version in range(3):
+        write = made.begin(create(), NOW)
+        made.answered("n1", write, uid="u", version=version, now=NOW)
+        limits.append(made.create_limit)
+    made.refused("n1", made.begin(create(), NOW), trouble="quota", now=NOW)
+    assert [*limits, made.create_limit] == [1, 2, 4, 8, 1]
+
+
+def test_a_write_that_is_seen_is_forgotten_and_one_that_is_not_stays() -> None:
+    made, _ = workload("n1", "n2")
+    new = pod(NEW, on="n1")
+    for name, uid in (("n1", new.uid), ("n2", "not-seen")):
+        made.answered(name, made.begin(create(name), NOW), uid=uid, version=9, now=NOW)
+    made.pod_changed(None, new)
+    made.refresh(cache_version=5)
+    assert list(made.writes) == ["n2"]
+
+
+def test_writes_that_nobody_saw_are_overdue_after_a_while_and_only_then() -> None:
+    made, _ = workload("n1", "n2")
+    lost = made.begin(create("n1"), NOW)
+    made.lost("n1", lost, now=NOW)
+    made.begin(create("n2"), NOW)  # still on its way: its answer will come
+    assert made.overdue(NOW + 4) == []
+    assert made.overdue(NOW + 6) == [("n1", lost)]
+    assert lost.stage is Stage.UNKNOWN
+
+
+def test_a_node_that_vanished_with_its_pods_is_forgotten() -> None:
+    made, known = workload("n1", "n2")
+    made.refresh(0)
+    assert made.ledger is not None
+    made.ledger.decide(NOW, made.ds.status)
+    del known["n2"]
+    made.node_changed("n2")
+    made.refresh(0)
+    made.ledger.decide(NOW, made.ds.status)
+    assert [each.name for each in made.ledger.assessments()] == ["n1"]
