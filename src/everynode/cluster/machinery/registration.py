@@ -10,6 +10,7 @@ from everynode.api.times import format_time
 Object = dict[str, Any]
 
 KUBELET_VERSION: Final = "v1.36.3"
+OS_IMAGE: Final = "Everynode simulated node"  # by which simulated nodes are known
 FIRST_REGION: Final = "local"
 MOST_NODES: Final = 16384  # as many /24 networks as there are in 10.64.0.0/10
 _KIB: Final = 1024
@@ -104,7 +105,7 @@ def node_status(name: str, index: int, *, machine: Machine) -> Object:
             "kubeletVersion": KUBELET_VERSION,
             "machineID": "",
             "operatingSystem": "linux",
-            "osImage": "Everynode simulated node",
+            "osImage": OS_IMAGE,
             "systemUUID": "",
         },
     }

@@ -12,6 +12,7 @@ from everynode.cluster.machinery.collector import Collector
 from everynode.cluster.machinery.events import Recorder
 from everynode.cluster.machinery.eviction import TaintEviction
 from everynode.cluster.machinery.fleet import Fleet
+from everynode.cluster.machinery.leases import Leases
 from everynode.cluster.machinery.namespaces import NamespaceController
 from everynode.cluster.machinery.nodes import NodeController
 from everynode.cluster.machinery.orphans import OrphanedPods
@@ -30,8 +31,13 @@ class Options:
     nodes: int = 0  # created at the start; others may come and go
     zones: tuple[str, ...] = ("zone-a", "zone-b", "zone-c")
     behaviour: Behaviour = field(default_factory=Behaviour)
-    # Whether to be the control plane too: scheduler, garbage collector, node controller.
+    # Whether to be the control plane too: scheduler, garbage collector, namespaces.
     controllers: bool = True
+    # Whether to taint nodes by their state and to evict pods from them, as a control plane does.
+    node_controllers: bool = True
+    # Seconds between two renewals of a node's lease, for a node controller that is not ours; 0
+    # where ours, which needs no writes, looks after the nodes.
+    heartbeat: float = 0.0
     writes_at_once: int = AT_ONCE
 
 
@@ -62,11 +68,21 @@ class Machinery:
             collector = Collector(transport, clock, shared=self.shared, timers=self.timers)
             namespaces = NamespaceController(transport, clock, timers=self.timers)
             self._parts += [scheduler.run, collector.run, namespaces.run]
-            self._control(recorder)
+        if options.node_controllers:
+            self._look_after_nodes(recorder)
+        if options.heartbeat:
+            Leases(
+                self.shared,
+                clock,
+                interval=options.heartbeat,
+                beats=self.fleet.beats,
+                timers=self.timers,
+                writes=self.writes,
+            )
         self._ready = asyncio.Event()
 
-    def _control(self, recorder: Recorder) -> None:
-        """The controllers that only react need no task of their own: they live on the watches."""
+    def _look_after_nodes(self, recorder: Recorder) -> None:
+        """Controllers that only react need no task of their own: they live on the watches."""
         shared, setting, timers, writes = self.shared, self.setting, self.timers, self.writes
         NodeController(
             shared,

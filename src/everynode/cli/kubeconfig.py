@@ -1,0 +1,81 @@
+"""Adding a cluster to a kubeconfig file without touching what else is in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from everynode.cli.errors import UserError
+
+Object = dict[str, Any]
+
+_LISTS: Final = ("clusters", "users", "contexts")
+
+
+def add(path: Path, config: Object) -> bool:
+    """Put the one cluster of `config` into a file, at once or not at all.
+
+    Returns whether its context is now the current one: it becomes so in a new file, never in one
+    where somebody has chosen another.
+    """
+    present = _read(path)
+    merged = merge(present, config)
+    _write(path, yaml.safe_dump(merged, sort_keys=False))
+    return bool(merged["current-context"] == config["current-context"])
+
+
+def merge(present: Object, config: Object) -> Object:
+    """A kubeconfig with the entries of both; those of the same name are replaced."""
+    merged: Object = {"apiVersion": "v1", "kind": "Config", **present}
+    for key in _LISTS:
+        names = [entry["name"] for entry in config[key]]
+        kept = [entry for entry in present.get(key) or [] if entry.get("name") not in names]
+        merged[key] = [*kept, *config[key]]
+    if not present.get("current-context"):
+        merged["current-context"] = config["current-context"]
+    return merged
+
+
+def _read(path: Path) -> Object:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read the kubeconfig {path}: {_why(error)}") from None
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        found = text
+    if found is None:
+        return {}
+    lists = [found.get(key) or [] for key in _LISTS] if isinstance(found, dict) else [None]
+    if not all(isinstance(each, list) and all(isinstance(e, dict) for e in each) for each in lists):
+        raise UserError(
+            f"{path} is not a kubeconfig; choose another file with --kubeconfig, or remove it"
+        )
+    return dict(found)
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            part.replace(path.resolve())
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot write the kubeconfig {path}: {_why(error)}; choose another with --kubeconfig"
+        ) from None
+
+
+def _why(error: Exception) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)

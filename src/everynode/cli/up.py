@@ -1,0 +1,164 @@
+"""`everynode up`: a cluster on this machine that kubectl talks to."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from everynode.cli import kubeconfig as kubeconfigs
+from everynode.cli import process, realcluster
+from everynode.cli.errors import UserError
+from everynode.cli.realcluster import Site
+from everynode.clock import Clock, SystemClock
+from everynode.cluster.https import PortError
+from everynode.cluster.machinery.behaviour import Behaviour
+from everynode.cluster.machinery.registration import MOST_NODES
+from everynode.cluster.machinery.run import Machinery
+from everynode.cluster.machinery.run import Options as MachineryOptions
+from everynode.cluster.server import Server
+from everynode.cluster.sqlite import DataError
+from everynode.controller import log
+from everynode.controller.run import Controller
+from everynode.controller.run import Options as ControllerOptions
+from everynode.kube.transport import Transport
+
+DEFAULT_KUBECONFIG: Final = "everynode.kubeconfig"
+MOST_ZONES: Final = 26
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What was typed."""
+
+    nodes: int
+    port: int
+    kubeconfig: Path
+    data: Path | None
+    speed: float
+    zones: int
+    kubernetes: bool
+
+
+def _positive(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if not 0.001 <= value <= 10_000:
+        raise click.BadParameter("give a number from 0.001 to 10000")
+    return value
+
+
+@click.command("up")
+@click.option(
+    "--nodes",
+    type=click.IntRange(0, MOST_NODES),
+    default=3,
+    show_default=True,
+    help="How many nodes the cluster has at the start.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Where the API server listens on 127.0.0.1; any free port by default.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=DEFAULT_KUBECONFIG,
+    show_default=True,
+    help="Where to write how to reach it; other contexts in the file stay.",
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="A folder that keeps the cluster until the next time; without it, it is forgotten.",
+)
+@click.option(
+    "--speed",
+    type=float,
+    default=1.0,
+    show_default=True,
+    callback=_positive,
+    help="How many times faster than real ones simulated things happen.",
+)
+@click.option(
+    "--zones",
+    type=click.IntRange(1, MOST_ZONES),
+    default=3,
+    show_default=True,
+    help="In how many zones the nodes are.",
+)
+@click.option(
+    "--kubernetes",
+    is_flag=True,
+    help="Behind the nodes run the real kube-apiserver, etcd, kube-scheduler and "
+    "kube-controller-manager (make kubernetes).",
+)
+@click.option("--log-level", type=click.Choice(log.LEVELS), default="warning", show_default=True)
+def command(*, log_level: str, **wishes: Any) -> None:
+    """Start a cluster of simulated nodes for kubectl, with Everynode's controller in it.
+
+    Stop a node, slow it down or break an image while it runs with `everynode node` and
+    `everynode image`. Ctrl-C stops the cluster.
+    """
+    clock = SystemClock()
+    log.set_up(sys.stderr, clock, style="human", level=log_level)
+    process.run(_up(clock, Wishes(**wishes)))
+
+
+async def _up(clock: Clock, wishes: Wishes) -> None:
+    async with _start(clock, wishes) as site:
+        current = kubeconfigs.add(wishes.kubeconfig, site.kubeconfig)
+        machinery = Machinery(site.transport, clock, site.machinery)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(machinery.run())
+            group.create_task(_run_controller(site.transport, clock))
+            await machinery.ready()
+            click.echo(f"{wishes.nodes} nodes at {site.url}; Ctrl-C stops them")
+            click.echo(_what_next(wishes.kubeconfig, current=current))
+            click.echo("ready")
+
+
+async def _run_controller(transport: Transport, clock: Clock) -> None:
+    """Serve both kinds of DaemonSets, as long as the cluster runs."""
+    await Controller(transport, clock, ControllerOptions(native=True)).run()
+
+
+def _what_next(kubeconfig: Path, *, current: bool) -> str:
+    kubectl = "kubectl" if current else "kubectl --context everynode"
+    return (
+        f"try: export KUBECONFIG={kubeconfig.absolute()}; {kubectl} get nodes; "
+        f"{kubectl} apply -f examples/; {kubectl} get pods -o wide -w"
+    )
+
+
+def _start(clock: Clock, wishes: Wishes) -> AbstractAsyncContextManager[Site]:
+    zones = tuple(f"zone-{chr(ord('a') + index)}" for index in range(wishes.zones))
+    behaviour = Behaviour(speed=wishes.speed)
+    machinery = MachineryOptions(nodes=wishes.nodes, zones=zones, behaviour=behaviour)
+    if wishes.kubernetes:
+        return realcluster.start(clock, port=wishes.port, data=wishes.data, machinery=machinery)
+    return _start_embedded(clock, wishes, machinery)
+
+
+@asynccontextmanager
+async def _start_embedded(
+    clock: Clock, wishes: Wishes, machinery: MachineryOptions
+) -> AsyncIterator[Site]:
+    try:
+        server = Server(clock=clock, data=wishes.data)
+    except DataError as error:
+        raise UserError(str(error)) from None
+    try:
+        await server.start(port=wishes.port)
+        yield Site(server.url, server.transport, server.kubeconfig(), machinery)
+    except PortError as error:
+        raise UserError(str(error)) from None
+    finally:
+        await server.stop()
