@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from everynode.api import types
 from everynode.cluster.patch import PatchError, accepted, apply_patch, patch_object
+from everynode.cluster.strict import check
 from everynode.kube.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 
 ANSWERS = json.loads((Path(__file__).parent / "answers" / "patches.json").read_text())
@@ -115,3 +119,53 @@ def test_a_patch_of_too_many_operations_is_refused() -> None:
     with pytest.raises(PatchError) as refused:
         apply_patch({"a": 1}, body, content_type=JSON_PATCH, type_name=None)
     assert refused.value.code == 413
+
+
+# --- Whatever is sent --------------------------------------------------------------------------
+
+JUNK = st.sampled_from(
+    [None, True, 3, 1.5, "x", "", [], {}, 2**40, ["a"], [None], [{}], {"a": None}, [["x"]]]
+)
+DIRECTIVES = st.dictionaries(
+    st.sampled_from(["$patch", "$retainKeys", "$setElementOrder/containers", "unknown"]),
+    st.sampled_from(["replace", "delete", "merge", ["a"], [{"name": "c"}], None]),
+    max_size=1,
+)
+
+
+def values(field: types.FieldInfo, depth: int) -> st.SearchStrategy[Any]:
+    """Values for a field, most of them of its type."""
+    if field.ref and types.load()[field.ref].fields and depth < 4:
+        return st.one_of(objects(field.ref, depth + 1), JUNK)
+    if field.type == "array" and field.items is not None:
+        return st.one_of(st.lists(values(field.items, depth), max_size=2), JUNK)
+    if field.type == "object" and field.values is not None:
+        inner = values(field.values, depth)
+        return st.one_of(st.dictionaries(st.sampled_from("ab"), inner, max_size=2), JUNK)
+    scalars = {"string": st.sampled_from("abc"), "integer": st.integers(0, 3)}
+    return st.one_of(scalars.get(field.type, st.sampled_from(["1", 80, True])), JUNK)
+
+
+def objects(type_name: str, depth: int = 0) -> st.SearchStrategy[Object]:
+    """Objects of a type, with directives and mistakes."""
+    fields = types.load()[type_name].fields
+    picked = st.lists(st.sampled_from(sorted(fields)), max_size=4, unique=True)
+    made = picked.flatmap(
+        lambda names: st.fixed_dictionaries({n: values(fields[n], depth) for n in names})
+    )
+    return st.builds(lambda obj, more: {**obj, **more}, made, DIRECTIVES)
+
+
+@given(objects(POD), st.sampled_from([STRATEGIC_PATCH, MERGE_PATCH]))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_a_patch_says_the_answer_is_an_object_of_the_kind_or_a_refusal(
+    patch: Object, media: str
+) -> None:
+    current = {"spec": {"containers": [{"name": "c"}], "volumes": [{"name": "v"}]}}
+    try:
+        obj, _ = patch_object(
+            current, json.dumps(patch).encode(), content_type=media, type_name=POD
+        )
+    except PatchError:
+        return
+    assert check(obj, type_name=POD) == (obj, [])

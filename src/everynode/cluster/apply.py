@@ -92,7 +92,7 @@ def apply(
     shape = managed_fields.shape_for(type_name, schema)
     _check(applied, shape, api_version=api_version, type_name=type_name)
     live = current or {}
-    entries = managed_fields.read(live.get("metadata", EMPTY).get("managedFields")) or {}
+    entries = managed_fields.read(managed_fields.metadata_of(live).get("managedFields")) or {}
     live = managed_fields.bare(live)
     reset = managed_fields.reset_fields(shape, subresource, status_apart=status_apart)
     if not entries and current is not None:
@@ -213,7 +213,7 @@ def _without_emptied(pruned: Object, merged: Object) -> Object:
 
 def _last_applied_paths(live: Object, api_version: str, shape: Shape) -> frozenset[str]:
     """What the annotation of a client-side apply says that is still so."""
-    text = (live.get("metadata", EMPTY).get("annotations") or EMPTY).get(LAST_APPLIED)
+    text = (managed_fields.metadata_of(live).get("annotations") or EMPTY).get(LAST_APPLIED)
     if not text:
         return frozenset()
     try:
@@ -229,7 +229,7 @@ def _last_applied_paths(live: Object, api_version: str, shape: Shape) -> frozens
 
 def _with_last_applied(result: Object, applied: Object) -> Object:
     """Keep the annotation of an earlier client-side apply up to date."""
-    metadata = result.get("metadata", EMPTY)
+    metadata = managed_fields.metadata_of(result)
     annotations = metadata.get("annotations") or EMPTY
     if not annotations.get(LAST_APPLIED):
         return result
@@ -239,7 +239,7 @@ def _with_last_applied(result: Object, applied: Object) -> Object:
 
 
 def _without_annotation(applied: Object) -> Object:
-    metadata = applied.get("metadata", EMPTY)
+    metadata = managed_fields.metadata_of(applied)
     annotations = metadata.get("annotations") or EMPTY
     if LAST_APPLIED not in annotations:
         return applied

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Final
 
 from everynode.cluster.field_set import EMPTY, SELF, Tree, item_key, join, ordered
 from everynode.cluster.shape import ATOMIC, Shape
 
 _ABSENT: Final = object()
+_KEY: Final = operator.itemgetter(0)
 
 
 class Comparison:
@@ -39,13 +41,14 @@ def field_tree(value: Any, shape: Shape) -> Tree:
 def _whole_map(value: dict[str, Any], shape: Shape) -> Tree:
     node: Tree = {SELF: EMPTY}
     fields, values = shape.fields, shape.values
-    for key in sorted(value):
+    for key, child in sorted(value.items(), key=_KEY):
         inner = fields.get(key, values)
         # What the type does not know is dropped when the object is stored.
         if inner is not None:
-            child = value[key]
-            leaf = child.__class__ is not dict and child.__class__ is not list
-            node["f:" + key] = EMPTY if leaf else field_tree(child, inner)
+            if child.__class__ is dict or child.__class__ is list:
+                node["f:" + key] = field_tree(child, inner)
+            else:
+                node["f:" + key] = EMPTY
     return node
 
 
@@ -88,7 +91,10 @@ def _maps(old: dict[str, Any], new: dict[str, Any], shape: Shape) -> tuple[Tree,
             after = zeros.get(name, _ABSENT)
         if before is after or before == after:
             continue
-        _note(touched, removed, "f:" + name, _values(before, after, inner))
+        if before is _ABSENT and after.__class__ is not dict and after.__class__ is not list:
+            touched["f:" + name] = EMPTY
+        else:
+            _note(touched, removed, "f:" + name, _values(before, after, inner))
     return touched, removed
 
 

@@ -128,9 +128,14 @@ def _written(entry: Entry) -> Object:
     return out
 
 
+def metadata_of(obj: Object | None) -> Object:
+    """The metadata of an object; empty where there is none."""
+    return (obj.get("metadata") or EMPTY) if obj else EMPTY
+
+
 def with_entries(obj: Object, entries: Entries) -> Object:
     """A shallow copy of the object that carries these entries."""
-    metadata = {**obj.get("metadata", EMPTY)}
+    metadata = {**metadata_of(obj)}
     if entries:
         metadata["managedFields"] = write(entries)
     else:
@@ -140,7 +145,7 @@ def with_entries(obj: Object, entries: Entries) -> Object:
 
 def bare(obj: Object) -> Object:
     """A shallow copy of the object without managedFields."""
-    metadata = obj.get("metadata", EMPTY)
+    metadata = metadata_of(obj)
     if "managedFields" not in metadata:
         return obj
     return {
@@ -196,14 +201,14 @@ def track(
 
 
 def _same_entries(old: Object | None, new: Object) -> bool:
-    before = (old or EMPTY).get("metadata", EMPTY).get("managedFields")
-    return before is not None and new.get("metadata", EMPTY).get("managedFields") == before
+    before = metadata_of(old).get("managedFields")
+    return before is not None and metadata_of(new).get("managedFields") == before
 
 
 def _starting_entries(old: Object | None, new: Object, subresource: str) -> Entries:
-    live = (old or EMPTY).get("metadata", EMPTY).get("managedFields")
+    live = metadata_of(old).get("managedFields")
     if not subresource:
-        sent = new.get("metadata", EMPTY).get("managedFields")
+        sent = metadata_of(new).get("managedFields")
         if sent == [] or sent == [{}]:
             return {}
         if sent and sent is not live:
