@@ -123,7 +123,7 @@ def test_a_patch_of_too_many_operations_is_refused() -> None:
 
 # --- Whatever is sent --------------------------------------------------------------------------
 
-JUNK = st.sampled_from(
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, 3, 1.5, "x", "", [], {}, 2**40, ["a"], [None], [{}], {"a": None}, [["x"]]]
 )
 DIRECTIVES = st.dictionaries(
