@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
 import msgspec
+from tests.e2e.transports import Permitted
 
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.decode import Decoder
+from everynode.api.keys import REVISION_HASH
 from everynode.api.objects import ControllerRevision, Node, Pod
 from everynode.api.versions import decode_daemonset
 from everynode.clock import Clock, SystemClock
@@ -27,13 +29,14 @@ from everynode.controller.run import Controller, Options
 from everynode.decide.availability import is_ready
 from everynode.decide.patch import node_of
 from everynode.kube import verbs
-from everynode.kube.cache import Cache
+from everynode.kube.cache import Cache, number
 from everynode.kube.client import Client
 from everynode.kube.requests import MERGE_PATCH, STRATEGIC_PATCH
 from everynode.kube.resources import (
     ADVANCED,
     ADVANCED_V1ALPHA1,
     DAEMONSETS,
+    EVENTS,
     NAMESPACES,
     NODES,
     PODS,
@@ -45,8 +48,9 @@ from everynode.kube.verbs import Scope
 from everynode.kube.watch import Watcher
 
 PATIENCE: Final = 30.0
-# Ten times as fast as life: a pod stops in 0.1 s and starts in 0.2 to 0.3 s.
-QUICK: Final = Behaviour(speed=10.0)
+_HEARTBEAT: Final = 0.05  # what nobody tells us of is looked at this often
+# Thirty times as fast as life: a pod stops in 0.03 s and starts in 0.1 s.
+QUICK: Final = Behaviour(speed=30.0)
 _KINDS: Final = {
     "apps/v1": DAEMONSETS,
     "apps.kruise.io/v1beta1": ADVANCED,
@@ -85,6 +89,7 @@ class Stage:
         self.sets: Cache[DaemonSet] = Cache()
         self.natives: Cache[DaemonSet] = Cache()
         self.controller: Controller | None = None
+        self.permitted = Permitted(transport)
         self._changed = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
         self._running: asyncio.Task[None] | None = None
@@ -111,13 +116,16 @@ class Stage:
             self.start_controller()
             yield self
             await self.stop_controller()
+            assert not self.permitted.refused, "the role of the controller lacks something"
             for task in background:
                 task.cancel()
 
-    def start_controller(self, options: Options | None = None) -> None:
+    def start_controller(
+        self, options: Options | None = None, *, transport: Transport | None = None
+    ) -> None:
         assert self._tasks is not None
         options = options or Options(native=True, namespace=self.namespace)
-        self.controller = Controller(self.transport, self.clock, options)
+        self.controller = Controller(transport or self.permitted, self.clock, options)
         self._running = self._tasks.create_task(self.controller.run())
 
     async def stop_controller(self) -> None:
@@ -151,8 +159,50 @@ class Stage:
     # --- Doing -----------------------------------------------------------------------------
 
     async def create(self, manifest: Object) -> Object:
-        request = verbs.create(kind_of(manifest), manifest, namespace=self.namespace)
-        return await self.client.write(request, _json)
+        return await self.make(kind_of(manifest), manifest)
+
+    async def make(self, resource: Resource, body: Object) -> Object:
+        namespace = self.namespace if resource.namespaced else ""
+        return await self.client.write(verbs.create(resource, body, namespace=namespace), _json)
+
+    async def change(self, manifest: Object, **spec: Any) -> None:
+        """Merge something into the spec."""
+        await self.patch(kind_of(manifest), manifest["metadata"]["name"], {"spec": spec})
+
+    async def change_template(
+        self, manifest: Object, *, metadata: Object | None = None, **spec: Any
+    ) -> None:
+        """Merge something into the template; lists are replaced."""
+        template = {"metadata": metadata or {}, "spec": spec}
+        await self.change(manifest, template=template)
+
+    async def start(self, manifest: Object, nodes: int) -> None:
+        """Create a DaemonSet and wait until it runs everywhere."""
+        await self.create(manifest)
+        image = manifest["spec"]["template"]["spec"]["containers"][0]["image"]
+        await self.until_running(image, nodes)
+        await self.until_complete(manifest)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        await self.delete(PODS, pod.name)
+
+    async def add_node(self, name: str, **labels: str) -> None:
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        await self.make(NODES, body)
+
+    async def lose_node(self, name: str) -> None:
+        """A node's kubelet falls silent, and the control plane has found out."""
+        await self.annotate_node(name, {"sim.everynode.io/stopped": "true"})
+        await self.set_node_ready(name, "Unknown")
+
+    async def find_node(self, name: str) -> None:
+        """The kubelet is back."""
+        await self.annotate_node(name, {"sim.everynode.io/stopped": None})
+
+    async def set_node_ready(self, name: str, status: str) -> None:
+        body = {"status": {"conditions": [{"type": "Ready", "status": status}]}}
+        request = verbs.patch(NODES, name, body, kind=STRATEGIC_PATCH, subresource="status")
+        await self.client.write(request, bytes)
 
     async def patch(
         self, resource: Resource, name: str, body: Object, *, strategic: bool = False
@@ -208,6 +258,29 @@ class Stage:
     def on(self, node: str) -> list[Pod]:
         return [pod for pod in self.all_pods() if node_of(pod) == node]
 
+    def pod_on(self, node: str) -> Pod:
+        """The one pod of a node that is not on its way out."""
+        [pod] = [pod for pod in self.on(node) if not pod.terminating and not pod.finished]
+        return pod
+
+    async def raw(self, pod: Pod) -> Object:
+        """All of a pod, as the server has it now."""
+        return await self.get(PODS, pod.name)
+
+    async def raw_pods(self) -> list[Object]:
+        scope = Scope(namespace=self.namespace)
+        return await self.client.read_all(PODS, _json, scope=scope)
+
+    async def events(self, reason: str) -> list[Object]:
+        """The events of a reason."""
+        scope = Scope(namespace=self.namespace)
+        found = await self.client.read_all(EVENTS, _json, scope=scope)
+        return [event for event in found if event["reason"] == reason]
+
+    def history(self) -> list[ControllerRevision]:
+        """The revisions, oldest first."""
+        return sorted(self.revisions.all().values(), key=lambda revision: revision.revision)
+
     def images(self) -> dict[str, str]:
         """The image each node's Ready pod runs; nodes without one are left out."""
         return {
@@ -235,7 +308,8 @@ class Stage:
             async with asyncio.timeout(PATIENCE):
                 while not reached():
                     self._changed.clear()
-                    await self._changed.wait()
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._changed.wait(), _HEARTBEAT)
         except TimeoutError:
             raise AssertionError(f"never seen: {what}\n{self.describe()}") from None
 
@@ -259,15 +333,44 @@ class Stage:
         return found is not None and (found.status.observed_generation == found.metadata.generation)
 
     async def settled(self, manifest: Object) -> None:
-        """Wait until the controller has nothing left to do and has said so."""
+        """Wait until the controller has seen all there is and finds nothing to do about it."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not self._at_rest(manifest, await self._versions()):
+                    self._changed.clear()
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._changed.wait(), _HEARTBEAT)
+        except TimeoutError:
+            text = f"the controller never comes to rest\n{self.describe()}"
+            raise AssertionError(text) from None
+
+    def _at_rest(self, manifest: Object, there: dict[str, int]) -> bool:
         controller = self.controller
         assert controller is not None
+        world = controller.world
+        caches: tuple[Cache[Any], ...] = (world.nodes, world.pods, *world.daemonsets.values())
+        known = {
+            cached.metadata.uid: number(cached.metadata.resource_version)
+            for cache in caches
+            for cached in cache.all().values()
+        }
+        seen = all(known.get(uid, 0) >= version for uid, version in there.items())
+        busy = any(workload.writes for workload in world.workloads.values())
+        return seen and not busy and not controller._queue and self.observed(manifest)
 
-        def quiet() -> bool:
-            workloads = controller.world.workloads.values()
-            return self.observed(manifest) and not any(w.writes for w in workloads)
-
-        await self.until(quiet, "the controller is at rest")
+    async def _versions(self) -> dict[str, int]:
+        """The versions of everything that the controller looks at, by uid."""
+        scope = Scope(namespace=self.namespace)
+        pods = Scope(namespace=self.namespace, labels=REVISION_HASH)
+        found = [
+            *await self.client.read_all(NODES, _json),
+            *await self.client.read_all(PODS, _json, scope=pods),
+            *await self.client.read_all(ADVANCED, _json, scope=scope),
+            *await self.client.read_all(DAEMONSETS, _json, scope=scope),
+        ]
+        return {
+            each["metadata"]["uid"]: number(each["metadata"]["resourceVersion"]) for each in found
+        }
 
     def observe(self, nodes: int) -> Seen:
         """Judge every change of a pod from now on."""

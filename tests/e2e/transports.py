@@ -1,0 +1,125 @@
+"""Ways for a controller to reach the API server: with only the permissions of its role, and until
+it is killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from everynode.cli.manifests.rbac import AT_HOME, EVERYWHERE, NATIVE, Rule
+from everynode.kube.requests import Request, Response
+from everynode.kube.transport import Stream, Transport, TransportError
+
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class Access(NamedTuple):
+    """One thing that a role can permit."""
+
+    group: str
+    resource: str  # with its subresource, as rules name it
+    verb: str
+
+
+def access_of(request: Request) -> Access:
+    """What a role must permit for a request to pass."""
+    parts = request.path.strip("/").split("/")
+    group, rest = (parts[1], parts[3:]) if parts[0] == "apis" else ("", parts[2:])
+    if rest[0] == "namespaces" and len(rest) > 2:
+        rest = rest[2:]
+    resource, name, subresource = (*rest, "", "")[:3]
+    if request.method != "GET":
+        verb = _VERBS[request.method]
+    elif ("watch", "true") in request.query:
+        verb = "watch"
+    else:
+        verb = "get" if name else "list"
+    return Access(group, f"{resource}/{subresource}" if subresource else resource, verb)
+
+
+def granted(rules: Iterable[Rule] = (*EVERYWHERE, *NATIVE, *AT_HOME)) -> set[Access]:
+    """Everything that rules permit."""
+    return {Access(rule.group, rule.resource, verb) for rule in rules for verb in rule.verbs}
+
+
+class Permitted:
+    """Refuses, as RBAC would, what the controller's role does not permit, and notes the rest."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self._granted = granted()
+        self.used: set[Access] = set()
+        self.refused: list[Access] = []
+
+    async def send(self, request: Request) -> Response:
+        if not self._permits(request):
+            return Response(403, _forbidden(request))
+        return await self._inner.send(request)
+
+    async def open(self, request: Request) -> Stream:
+        self._permits(request)
+        return await self._inner.open(request)
+
+    async def close(self) -> None:
+        """The transport is not ours to close."""
+
+    def _permits(self, request: Request) -> bool:
+        access = access_of(request)
+        if access in self._granted:
+            self.used.add(access)
+            return True
+        self.refused.append(access)
+        return False
+
+
+class Mortal:
+    """Carries requests until it is killed; after that the server hears nothing more.
+
+    `dies_at` is the number of the write at which that happens by itself: the write still reaches
+    the server when it is `heard`, but its answer reaches nobody.
+    """
+
+    def __init__(self, inner: Transport, *, dies_at: int = 0, heard: bool = True) -> None:
+        self._inner = inner
+        self._dies_at = dies_at
+        self._heard = heard
+        self.writes = 0
+        self.dead = False
+
+    async def send(self, request: Request) -> Response:
+        if self.dead:
+            raise TransportError("the process is gone", sent=False)
+        if request.method == "GET":
+            return await self._inner.send(request)
+        self.writes += 1
+        if self.writes == self._dies_at:
+            self.dead = True
+            if self._heard:
+                await self._inner.send(request)
+        if self.dead:
+            raise TransportError("the process is gone", sent=False)
+        return await self._inner.send(request)
+
+    async def open(self, request: Request) -> Stream:
+        if self.dead:
+            raise TransportError("the process is gone", sent=False)
+        return await self._inner.open(request)
+
+    async def close(self) -> None:
+        """The transport is not ours to close."""
+
+
+def _forbidden(request: Request) -> bytes:
+    access = access_of(request)
+    return msgspec.json.encode(
+        {
+            "apiVersion": "v1",
+            "kind": "Status",
+            "status": "Failure",
+            "reason": "Forbidden",
+            "code": 403,
+            "message": f"the controller's role does not permit to {access.verb} {access.resource}",
+        }
+    )
