@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test check format bench lock kubernetes deploy clean
+.PHONY: help demo up test check format bench lock kubernetes deploy clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -19,8 +19,14 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $@
 
+demo: $(STAMP) ## Watch a canary rollout over 20 simulated nodes; ends by itself
+	@$(BIN)/everynode demo
+
+up: $(STAMP) ## Start an embedded cluster of 20 nodes for kubectl; Ctrl-C stops it
+	@$(BIN)/everynode up --nodes 20
+
 test: $(STAMP) ## Run the tests
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n auto
 
 check: $(STAMP) ## Format, lint, types and import contracts
 	$(BIN)/ruff format --check src tests bench
