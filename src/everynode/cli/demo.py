@@ -102,8 +102,9 @@ class Fleet:
             self.most_down = max(self.most_down, len(self._nodes) - up)
             places = [node_of(pod) for pod in self.pods.all().values()]
             self.most_together = max(self.most_together, *map(places.count, places), 0)
-        new = sum(mark is Mark.NEW for mark in marks.values())
-        caption = f"{self.phase}: {new} of {len(self._nodes)} nodes on {_NEW}"
+        goal, image = (Mark.NEW, _NEW) if self._judging else (Mark.OLD, _OLD)
+        there = sum(mark is goal for mark in marks.values())
+        caption = f"{self.phase}: {there} of {len(self._nodes)} nodes run {image}"
         self._picture.draw(marks, caption)
         self._changed.set()
 

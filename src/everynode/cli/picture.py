@@ -14,7 +14,7 @@ class Mark(enum.Enum):
     """How one node stands: its letter for plain lines, its colour for a terminal."""
 
     MISSING = (".", "\x1b[90m·")
-    OLD = ("o", "\x1b[34m●")
+    OLD = ("o", "\x1b[34m○")
     GOING = ("-", "\x1b[33m◌")
     COMING = ("+", "\x1b[33m◐")
     NEW = ("N", "\x1b[32m●")
