@@ -105,11 +105,14 @@ def _run(checks: Mapping[str, Check]) -> dict[str, str]:
 
 
 def parse_address(address: str, *, flag: str) -> tuple[str, int] | None:
-    """Return host and port of `host:port`, `:port` or a port alone; None for `0` and `off`."""
+    """Return host and port of `host:port`, `:port` or a port alone; None for `0` and `off`.
+
+    A port alone is on loopback; `:port` is on every address, of either family: an empty host.
+    """
     if address in ("0", "off", ""):
         return None
     host, colon, port = address.rpartition(":")
-    host = host.strip("[]") or ("0.0.0.0" if colon else "127.0.0.1")
+    host = host.strip("[]") or ("" if colon else "127.0.0.1")
     if not port.isdecimal() or int(port) > 65535:
         raise AddressError(f"{flag} {address}: write it as host:port, as :port, or as 0 for none")
     return host, int(port)
@@ -130,11 +133,11 @@ async def serve(
     await runner.setup()
     host, port = address
     try:
-        await web.TCPSite(runner, host, port).start()
+        await web.TCPSite(runner, host or None, port).start()
     except OSError as error:
         await runner.cleanup()
         reason = error.strerror or error
-        raise AddressError(f"{flag}: cannot listen on {host}:{port}: {reason}") from None
+        raise AddressError(f"{flag}: cannot listen on {host or '*'}:{port}: {reason}") from None
     used: tuple[str, int] = runner.addresses[0][:2]
     log.debug("Answering health checks", host=used[0], port=used[1])
     try:

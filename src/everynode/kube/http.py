@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import tempfile
 from functools import lru_cache
@@ -252,9 +253,14 @@ def _words(error: Exception) -> str:
         case aiohttp.ClientHttpProxyError():
             return f"the proxy refused: {error.status} {error.message}"
         case aiohttp.ClientConnectorError():
-            return f"cannot connect: {error.os_error.strerror or error.os_error}"
+            return f"cannot connect: {_system_words(error.os_error)}"
         case aiohttp.ServerDisconnectedError():
             return "the connection was closed before an answer came"
         case TimeoutError():
             return "no answer in time"
     return str(error) or type(error).__name__
+
+
+def _system_words(error: OSError) -> str:
+    """Say what the system says; asyncio's own text names an address that is known already."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)

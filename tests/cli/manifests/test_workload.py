@@ -67,7 +67,7 @@ def test_the_command_line_understands_what_the_container_is_started_with(native:
     assert command is not None
     parsed = command.make_context(name, arguments).params
     assert parsed["native"] is native
-    assert parse_address(parsed["health_address"], flag="") == ("0.0.0.0", 8081)
+    assert parse_address(parsed["health_address"], flag="") == ("", 8081)
 
 
 def test_selectors_match_the_pods() -> None:
