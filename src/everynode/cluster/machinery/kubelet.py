@@ -51,7 +51,7 @@ class Kubelet:
         """A pod has changed in the API."""
         life.follow(pod, self._timers.now())
         if not life.writing and _contradicted(life):
-            life.written = b""
+            life.written, life.stale = b"", True
         self._consider_resize(life, seat)
         self.look(life, seat)
 
@@ -63,6 +63,7 @@ class Kubelet:
         for other in list(seat.lives.values()):
             if other.resize is not None and other.resize.reason == "Deferred":
                 other.resize = None
+                other.stale = True
                 self._consider_resize(other, seat)
                 self.look(other, seat)
 
@@ -81,7 +82,7 @@ class Kubelet:
         if seat.stopped or seat.lives.get(life.uid) is not life:
             return
         life.advance(self._timers.now())
-        if not life.writing:
+        if life.stale and not life.writing:
             self._report(life, seat)
         self._arm(life, seat)
 
@@ -89,6 +90,7 @@ class Kubelet:
         if life.course is not Course.LIVING:
             return
         if not life.resized():
+            life.stale = life.stale or life.resize is not None
             life.resize = None
         elif life.resize is None or life.resize.wanted != life.wanted():
             life.begin_resize(self._timers.now(), refuse_resize(life, seat))
@@ -108,6 +110,7 @@ class Kubelet:
 
     def _report(self, life: PodLife, seat: Seat) -> None:
         over = life.course is Course.OVER and life.failure is None and life.pod.finished
+        life.stale = False
         if over or life.course is Course.REMOVED:
             return
         status = msgspec.json.encode(pod_status(life))
@@ -124,6 +127,7 @@ class Kubelet:
 
     def _answered(self, life: PodLife, seat: Seat, status: bytes, answer: Answer) -> None:
         life.writing = False
+        life.stale = life.stale or life.course is Course.STOPPED
         if not isinstance(answer, KubeError):
             life.written = status
             if answer.body:
@@ -135,6 +139,7 @@ class Kubelet:
             life.written = status
         else:
             _LOG.warning("%s, trying again", answer)
+            life.stale = True
             if life.course is Course.REMOVED:
                 life.course = Course.STOPPED
             self._timers.after(_RETRY, partial(self.look, life, seat))

@@ -108,6 +108,7 @@ class PodLife:
         "pod",
         "resize",
         "shelf",
+        "stale",
         "start_time",
         "uid",
         "until",
@@ -130,6 +131,7 @@ class PodLife:
         self.failure: tuple[str, str] | None = None  # why the kubelet ended or refused it
         self.resize: Resize | None = None
         self.conditions: dict[str, Told] = {}  # by type
+        self.stale = True  # whether the status may have to be written anew
         self.written = b""  # the status as last written, times aside
         self.written_version = 0
         self.writing = False
@@ -195,6 +197,8 @@ class PodLife:
 
     def follow(self, pod: Pod, now: float) -> None:
         """Take over what was changed in the API."""
+        changed = pod.metadata.generation != self.pod.metadata.generation
+        self.stale = self.stale or changed or bool(pod.spec.readiness_gates)
         self.pod = pod
         if self.course is not Course.LIVING:
             self._follow_end(now)
@@ -218,16 +222,19 @@ class PodLife:
             self._hurry(now)
         elif self.course is Course.OVER and self.pod.metadata.deletion_grace_period_seconds:
             self.course = Course.STOPPED  # deleted before the API knew that it was over
+            self.stale = True
 
     def reconsider(self, now: float) -> None:
         """Take over changed quirks."""
         if self.course is Course.LIVING:
+            self.stale = True
             for life in self.containers:
                 life.reconsider(now)
             self._note_until()
 
     def advance(self, now: float) -> None:
         """Let everything happen that is due."""
+        self.stale = self.stale or self.until <= now
         if self.course is Course.LIVING:
             self._advance_containers(now)
         elif self.course is Course.STOPPING and self.until <= now:
@@ -241,6 +248,7 @@ class PodLife:
         for life in (*self.init, *self.containers):
             life.stop(now, exit_code=137)
         self.failure, self.course, self.until = (reason, message), Course.OVER, NEVER
+        self.stale = True
 
     @property
     def initialized(self) -> bool:
@@ -347,6 +355,7 @@ class PodLife:
         else:
             reason, message = refusal
             self.resize = Resize(self.wanted(), reason=reason, message=message)
+        self.stale = True
         self._note_until()
 
     def _advance_resize(self, now: float) -> None:

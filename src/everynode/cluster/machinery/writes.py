@@ -30,6 +30,9 @@ class Writes:
         self._idle: deque[asyncio.Future[None]] = deque()
         self.sent = 0
 
+    def __len__(self) -> int:
+        return len(self._queue)
+
     def send(self, request: Request, done: Done) -> None:
         """Send a request when its turn comes; `done` gets the answer or what went wrong."""
         self._queue.append((request, done))
