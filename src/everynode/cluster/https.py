@@ -37,11 +37,9 @@ class HttpsServer:
     async def start(self, *, host: str, port: int, context: ssl.SSLContext) -> None:
         """Listen; port 0 takes any that is free."""
         server = web.Server(self._serve, access_log=None, keepalive_timeout=300.0)
-        runner = web.ServerRunner(server, handle_signals=False)
+        runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
-        site = web.TCPSite(
-            runner, host, port, ssl_context=context, backlog=512, shutdown_timeout=1.0
-        )
+        site = web.TCPSite(runner, host, port, ssl_context=context, backlog=512)
         try:
             await site.start()
         except OSError as error:

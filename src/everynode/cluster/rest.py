@@ -138,7 +138,10 @@ class Api:
         if place is None:
             return self._discovery.answer(request.path, request.accept) or _NO_PAGE
         call = Call(self.site, request, place, agent=agent)
-        response = self._verb(call)(call)
+        try:
+            response = self._verb(call)(call)
+        except Refusal as refusal:
+            response = refusal.response()
         return _with_warnings(response, call.warnings) if call.warnings else response
 
     def _verb(self, call: Call) -> Verb:

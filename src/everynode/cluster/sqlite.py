@@ -19,16 +19,16 @@ from everynode.cluster.store import Change, Store
 FILE: Final = "cluster.db"
 _MOST_WAITING: Final = 20_000
 _FORMAT: Final = "1"
-_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS objects (
-    collection TEXT NOT NULL,
-    key TEXT NOT NULL,
-    version INTEGER NOT NULL,
-    body BLOB NOT NULL,
-    PRIMARY KEY (collection, key)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-"""
+_TABLES: Final = (
+    """CREATE TABLE IF NOT EXISTS objects (
+        collection TEXT NOT NULL,
+        key TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (collection, key)
+    ) WITHOUT ROWID""",
+    "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+)
 
 
 class DataError(Exception):
@@ -148,24 +148,35 @@ def _open(folder: Path) -> sqlite3.Connection:
         database = sqlite3.connect(
             folder / FILE, isolation_level=None, check_same_thread=False, timeout=0.2
         )
+    except (OSError, sqlite3.Error) as error:
+        raise DataError(f"the data folder {folder} cannot be used: {error}") from None
+    try:
+        _prepare(database, folder)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _prepare(database: sqlite3.Connection, folder: Path) -> None:
+    try:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
         database.execute("BEGIN EXCLUSIVE")
-        database.executescript(f"{_TABLES} COMMIT;")
+        for statement in _TABLES:
+            database.execute(statement)
         _check_format(database, folder)
-    except OSError as error:
-        raise DataError(f"the data folder {folder} cannot be used: {error.strerror}") from None
+        database.execute("COMMIT")
     except sqlite3.OperationalError as error:
-        if "locked" in str(error):
-            raise DataError(
-                f"the data folder {folder} is in use by another cluster: "
-                "stop that one, or choose another folder"
-            ) from None
-        raise DataError(f"the data folder {folder} cannot be used: {error}") from None
+        if "locked" not in str(error):
+            raise DataError(f"the data folder {folder} cannot be used: {error}") from None
+        raise DataError(
+            f"the data folder {folder} is in use by another cluster: "
+            "stop that one, or choose another folder"
+        ) from None
     except sqlite3.DatabaseError as error:
         raise DataError(f"{folder / FILE} is not a cluster's data: {error}") from None
-    return database
 
 
 def _check_format(database: sqlite3.Connection, folder: Path) -> None:

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from tests.cluster.asking import PODS, Cluster
+from tests.cluster.test_podparts import BUDGETS, budget, running
+
+
+async def test_budget_is_counted_when_somebody_looks(cluster: Cluster) -> None:
+    await budget(cluster, minAvailable=1)
+    for name in ("p", "q"):
+        await running(cluster, name)
+    status = (await cluster.read(f"{BUDGETS}/b"))["status"]
+    assert (status["expectedPods"], status["currentHealthy"]) == (2, 2)
+    assert (status["desiredHealthy"], status["disruptionsAllowed"]) == (1, 1)
+    assert status["conditions"][0]["reason"] == "SufficientPods"
+
+
+async def test_pod_on_its_way_out_is_not_healthy(cluster: Cluster) -> None:
+    await budget(cluster, minAvailable=1)
+    for name in ("p", "q"):
+        await running(cluster, name)
+    await cluster.delete(f"{PODS}/p")
+    listed = (await cluster.read(BUDGETS))["items"][0]["status"]
+    assert (listed["currentHealthy"], listed["disruptionsAllowed"]) == (1, 0)
+    assert listed["conditions"][0]["reason"] == "InsufficientPods"
+
+
+async def test_looking_twice_writes_once(cluster: Cluster) -> None:
+    await budget(cluster, minAvailable=1)
+    await running(cluster, "p")
+    first = await cluster.read(f"{BUDGETS}/b")
+    assert await cluster.read(f"{BUDGETS}/b") == first

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from everynode.cluster.builtin import builtin
+from everynode.cluster.errors import Refusal
+from everynode.cluster.kinds import Registry
+from everynode.cluster.paths import locate
+
+KINDS = Registry(builtin())
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/api/v1/pods", ("pods", "", "", "")),
+        ("/api/v1/namespaces/ns/pods", ("pods", "ns", "", "")),
+        ("/api/v1/namespaces/ns/pods/p", ("pods", "ns", "p", "")),
+        ("/api/v1/namespaces/ns/pods/p/status", ("pods", "ns", "p", "status")),
+        ("/api/v1/namespaces", ("namespaces", "", "", "")),
+        ("/api/v1/namespaces/ns", ("namespaces", "", "ns", "")),
+        ("/api/v1/namespaces/ns/finalize", ("namespaces", "", "ns", "finalize")),
+        ("/api/v1/nodes/n/status", ("nodes", "", "n", "status")),
+        ("/apis/apps/v1/namespaces/ns/daemonsets/d", ("daemonsets", "ns", "d", "")),
+    ],
+)
+def test_address_leads_to_its_place(path: str, found: tuple[str, str, str, str]) -> None:
+    place = locate(path, KINDS)
+    assert place is not None
+    assert (place.kind.plural, place.namespace, place.name, place.subresource) == found
+
+
+@pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/apis/apps/v1", "/apis/nope/v1/x", "/x"])
+def test_addresses_outside_the_resources_are_left_to_others(path: str) -> None:
+    assert locate(path, KINDS) is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/foos",
+        "/api/v1/pods/p",
+        "/api/v1/namespaces/ns/nodes",
+        "/api/v1/namespaces/ns/pods/p/foo",
+        "/api/v1/namespaces/ns/pods/p/status/x",
+        "/api/v1/namespaces/ns/pods/",
+    ],
+)
+def test_resource_that_a_group_does_not_have_is_refused(path: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        locate(path, KINDS)
+    assert caught.value.code == 404
+    assert caught.value.message == "the server could not find the requested resource"
