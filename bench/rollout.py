@@ -1,0 +1,222 @@
+"""What a rollout costs: our controller beside kube-controller-manager's DaemonSet controller.
+
+    python -m bench.rollout [--nodes 1000 --nodes 5000] [--quick] [--server kubernetes|embedded]
+
+Each contender in turn is a process of its own on the same API server and the same simulated nodes:
+it creates a pod on every node, then updates them all with maxUnavailable 10 and with 10%, then
+rests. Only its own CPU, memory and writes count. The table and the machine are appended to
+bench/results/rollout.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from bench import machine, place
+from bench.contender import CONTENDERS, Contender
+from bench.place import Object, Place, Size, clock
+from bench.table import Row, print_table
+
+from everynode.cli import process
+from everynode.kube.resources import ADVANCED, DAEMONSETS, Resource
+
+AGENT = "agent"
+REST = 10.0
+KINDS = {"native": DAEMONSETS, "advanced": ADVANCED}
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What was typed."""
+
+    sizes: tuple[Size, ...]
+    server: str
+    contenders: tuple[str, ...]
+    max_unavailable: tuple[str, ...]
+    kind: str
+
+    @property
+    def resource(self) -> Resource:
+        return KINDS[self.kind]
+
+
+def read_arguments() -> Wishes:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, action="append", help="1000 and 5000 by default")
+    parser.add_argument("--quick", action="store_true", help="200 and 1000 nodes, pods start fast")
+    parser.add_argument("--server", choices=("kubernetes", "embedded"), default="kubernetes")
+    parser.add_argument("--only", choices=tuple(CONTENDERS), help="measure only one of the two")
+    parser.add_argument("--max-unavailable", action="append", help="10 and 10%% by default")
+    parser.add_argument("--kind", choices=tuple(KINDS), default="native", help="of DaemonSet")
+    parser.add_argument("--start", type=float, help="seconds a pod takes to start")
+    parser.add_argument("--stop", type=float, help="seconds a pod takes to stop")
+    typed = parser.parse_args()
+    # The peer serves native DaemonSets only, and only what a real API server says.
+    alone = typed.server == "embedded" or typed.kind == "advanced"
+    pace = 0.2 if typed.quick else 0.5
+    start, stop = (pace if given is None else given for given in (typed.start, typed.stop))
+    return Wishes(
+        sizes=tuple(
+            Size(nodes, start, stop)
+            for nodes in typed.nodes or ((200, 1000) if typed.quick else (1000, 5000))
+        ),
+        server=typed.server,
+        contenders=(typed.only,) if typed.only else ("everynode",) if alone else tuple(CONTENDERS),
+        max_unavailable=tuple(typed.max_unavailable or ("10", "10%")),
+        kind=typed.kind,
+    )
+
+
+def daemonset(kind: Resource) -> Object:
+    """A node agent as many run it: mounts, environment, tolerations, resources."""
+    labels = {"app": AGENT}
+    container = {
+        "image": "registry.example/agent:1",
+        "args": ["--config=/etc/agent/config.yaml", "--log-level=info"],
+        "env": [{"name": f"AGENT_SETTING_{n}", "value": f"value-{n}" * 3} for n in range(12)],
+        "resources": {"requests": {"cpu": "10m", "memory": "20Mi"}},
+        "volumeMounts": [
+            {"name": name, "mountPath": f"/host/{name}", "readOnly": True}
+            for name in ("proc", "sys", "root")
+        ],
+    }
+    template = {
+        "metadata": {"labels": labels, "annotations": {"prometheus.io/scrape": "true"}},
+        "spec": {
+            "containers": [{"name": AGENT, **container}, {"name": "reloader", **container}],
+            "volumes": [
+                {"name": name, "hostPath": {"path": f"/{name}"}} for name in ("proc", "sys", "root")
+            ],
+            "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
+            "terminationGracePeriodSeconds": 10,
+        },
+    }
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": AGENT},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def update(version: int, max_unavailable: str) -> Object:
+    amount: object = int(max_unavailable) if max_unavailable.isdecimal() else max_unavailable
+    return {
+        "spec": {
+            "updateStrategy": {"rollingUpdate": {"maxUnavailable": amount}},
+            "template": {"metadata": {"annotations": {"example.com/version": str(version)}}},
+        }
+    }
+
+
+class Trial:
+    """One contender at one place."""
+
+    def __init__(self, where: Place, who: Contender, wishes: Wishes) -> None:
+        self._place = where
+        self._who = who
+        self._kind = wishes.resource
+        self._wishes = wishes
+
+    async def run(self) -> list[Row]:
+        await self._who.until_at_rest()
+        rows = [await self._measure("first creation", self._create())]
+        for version, amount in enumerate(self._wishes.max_unavailable):
+            work = self._place.patch(self._kind, AGENT, update(version, amount))
+            row = await self._measure(f"update, maxUnavailable {amount}", work, amount=amount)
+            rows.append(row)
+        rows.append(await self._rest())
+        return rows
+
+    async def _create(self) -> None:
+        await self._place.create(self._kind, daemonset(self._kind))
+
+    async def _measure(self, what: str, begin: Awaitable[None], *, amount: str = "") -> Row:
+        who, pace, nodes = self._who, self._place.pace, self._place.size.nodes
+        pace.begin()
+        cpu, writes, began = who.read().cpu, await who.writes(), clock.monotonic()
+        await begin
+        await self._until_done()
+        seconds = clock.monotonic() - began
+        await who.until_at_rest()
+        after = who.read()
+        return Row(
+            who=who.name,
+            work=what,
+            nodes=nodes,
+            cpu_ms=(after.cpu - cpu) * 1000 / nodes,
+            writes=_total(await who.writes() - writes) / nodes,
+            seconds=seconds,
+            rate=nodes / seconds,
+            ideal=_scaled(amount, nodes) / (pace.stopping.seconds + pace.starting.seconds)
+            if amount
+            else 0.0,
+            gap_ms=pace.gap.seconds * 1000,
+            resident=after.resident,
+            peak=after.peak,
+        )
+
+    async def _rest(self) -> Row:
+        who = self._who
+        cpu, writes = who.read().cpu, await who.writes()
+        await clock.sleep(REST)
+        after = who.read()
+        return Row(
+            who=who.name,
+            work=f"at rest for {REST:.0f} s",
+            nodes=self._place.size.nodes,
+            cpu_ms=(after.cpu - cpu) * 1000,
+            writes=_total(await who.writes() - writes),
+            seconds=REST,
+            resident=after.resident,
+            peak=after.peak,
+        )
+
+    async def _until_done(self) -> None:
+        nodes = self._place.size.nodes
+        while True:
+            self._who.read()  # it must be running
+            found = await self._place.get(self._kind, AGENT)
+            status = found.get("status", {})
+            if (
+                status.get("observedGeneration") == found["metadata"]["generation"]
+                and status.get("updatedNumberScheduled") == nodes
+                and status.get("numberAvailable") == nodes
+            ):
+                return
+            await clock.sleep(0.25)
+
+
+def _total(written: Counter[str]) -> int:
+    return sum(written.values())
+
+
+def _scaled(amount: str, nodes: int) -> int:
+    return int(amount) if amount.isdecimal() else nodes * int(amount.rstrip("%")) // 100
+
+
+async def run(wishes: Wishes) -> None:
+    rows: list[Row] = []
+    start_place = place.real if wishes.server == "kubernetes" else place.embedded
+    for size in wishes.sizes:
+        async with start_place(size) as where:
+            for name in wishes.contenders:
+                print(f"{size.nodes} nodes: {name} …", file=sys.stderr, flush=True)
+                who = CONTENDERS[name](where)
+                try:
+                    rows += await Trial(where, who, wishes).run()
+                finally:
+                    await who.stop()
+                await where.clear(wishes.resource, AGENT)
+    print_table(rows)
+    machine.append("rollout", rows, server=wishes.server, kind=wishes.kind)
+
+
+if __name__ == "__main__":
+    process.run(run(read_arguments()))
