@@ -16,10 +16,10 @@ from typing import Any, Final
 import msgspec
 from tests.e2e.transports import Permitted
 
-from everynode.api.daemonset import DaemonSet, Flavour
+from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Flavour
 from everynode.api.decode import Decoder
 from everynode.api.keys import REVISION_HASH
-from everynode.api.objects import ControllerRevision, Node, Pod
+from everynode.api.objects import Condition, ControllerRevision, Node, Pod
 from everynode.api.versions import decode_daemonset
 from everynode.clock import Clock, SystemClock
 from everynode.cluster.machinery.behaviour import Behaviour
@@ -293,14 +293,17 @@ class Stage:
         """The nodes whose Ready pod runs the image, by name."""
         return sorted(node for node, found in self.images().items() if found == image)
 
-    def status(self, manifest: Object) -> Any:
-        cache = self.natives if manifest["apiVersion"] == "apps/v1" else self.sets
-        found = cache.get(f"{self.namespace}/{manifest['metadata']['name']}")
-        assert found is not None
-        return found.status
+    def status(self, manifest: Object) -> DaemonSetStatus:
+        """The status, empty before anything was written there."""
+        found = self._found(manifest)
+        return found.status if found is not None else DaemonSetStatus()
 
-    def condition(self, manifest: Object, kind: str) -> Any:
+    def condition(self, manifest: Object, kind: str) -> Condition | None:
         return next((c for c in self.status(manifest).conditions if c.type == kind), None)
+
+    def _found(self, manifest: Object) -> DaemonSet | None:
+        cache = self.natives if manifest["apiVersion"] == "apps/v1" else self.sets
+        return cache.get(f"{self.namespace}/{manifest['metadata']['name']}")
 
     async def until(self, reached: Callable[[], Any], what: str) -> None:
         """Wait until something is seen, and say what it was when it is not."""
@@ -328,8 +331,7 @@ class Stage:
         await self.until(complete, "the condition Complete")
 
     def observed(self, manifest: Object) -> bool:
-        cache = self.natives if manifest["apiVersion"] == "apps/v1" else self.sets
-        found = cache.get(f"{self.namespace}/{manifest['metadata']['name']}")
+        found = self._found(manifest)
         return found is not None and (found.status.observed_generation == found.metadata.generation)
 
     async def settled(self, manifest: Object) -> None:

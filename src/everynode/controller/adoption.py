@@ -3,16 +3,20 @@
 The pod watch shows only pods that carry a revision's hash. Orphans without one are found by a live
 list: when a DaemonSet appears and now and then afterwards. Adopting such a pod gives it an empty
 hash, which brings it into the watch as a pod of no known revision.
+
+Nothing is decided of a DaemonSet that was just found, or for which an orphan was just seen, before
+its orphans are adopted and the cache shows it: else it would get a second pod on their nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
 from everynode.api.decode import Decoder
-from everynode.api.keys import REVISION_HASH
+from everynode.api.keys import POD_TEMPLATE_GENERATION, REVISION_HASH
 from everynode.api.objects import ControllerRevision, Pod
 from everynode.api.selector import SelectorError, format_selector
 from everynode.api.versions import decode_daemonset
@@ -30,12 +34,15 @@ from everynode.decide.claim import (
     release_patch,
 )
 from everynode.kube import verbs
+from everynode.kube.cache import Cache, key_of, number
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
-from everynode.kube.resources import PODS
+from everynode.kube.resources import PODS, REVISIONS
 
 SCAN_EVERY: Final = 600.0
+_PAUSE: Final = 2.0  # after a refusal
 _decode_pod: Final = Decoder(Pod).one
+_decode_revision: Final = Decoder(ControllerRevision).one
 
 
 class Teller(Protocol):
@@ -50,73 +57,104 @@ class Teller(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Claims:
+    """How far the claims of one workload have come."""
+
+    scan_at: float = 0.0
+    needed: bool = True  # nothing is decided before the next scan is over
+    scanning: bool = False
+    # Adopted and not in the cache yet: the version to be seen, by key.
+    pods: dict[str, int] = field(default_factory=dict)
+    revisions: dict[str, int] = field(default_factory=dict)
+
+
 class Adoption:
     """Claims of all workloads on pods and revisions that are nobody's."""
 
-    def __init__(self, client: Client, clock: Clock, *, world: World, teller: Teller) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        world: World,
+        again: Callable[[str, float], None],
+        teller: Teller,
+    ) -> None:
         self._client = client
         self._clock = clock
         self._world = world
+        self._again = again  # look at the workload of this key at that time
         self._teller = teller
-        self._scan_at: dict[str, float] = {}
+        self._claims: dict[str, _Claims] = {}
 
     def due(self, workload: Workload, now: float) -> bool:
         """Whether it is time to look for orphans; the next time is noted."""
-        if now < self._scan_at.get(workload.key, 0.0):
+        claims = self._claims.setdefault(workload.key, _Claims())
+        if claims.scanning or now < claims.scan_at:
             return False
-        self._scan_at[workload.key] = now + self._clock.jitter(SCAN_EVERY, SCAN_EVERY * 1.5)
+        claims.scan_at = now + self._clock.jitter(SCAN_EVERY, SCAN_EVERY * 1.5)
+        claims.scanning = True
         return True
+
+    def done(self, workload: Workload) -> bool:
+        """Whether the workload can be decided on: what it must adopt is adopted and seen."""
+        claims = self._claims[workload.key]
+        _drop_seen(claims.pods, self._world.pods)
+        _drop_seen(claims.revisions, self._world.revisions)
+        return not (claims.needed or claims.pods or claims.revisions)
 
     def next_scan(self, workload: Workload) -> float:
         """When orphans are looked for again."""
-        return self._scan_at.get(workload.key, 0.0)
+        return self._claims[workload.key].scan_at
 
     def soon(self, workload: Workload) -> None:
-        """Look for orphans at the next occasion: one was seen."""
-        self._scan_at[workload.key] = 0.0
+        """Look for orphans before anything else: one was seen."""
+        claims = self._claims.setdefault(workload.key, _Claims())
+        claims.scan_at, claims.needed = 0.0, True
 
     def forget(self, workload: Workload) -> None:
         """The DaemonSet is gone."""
-        self._scan_at.pop(workload.key, None)
+        self._claims.pop(workload.key, None)
 
     async def scan(self, workload: Workload) -> None:
         """Adopt the orphans that match, release what no longer does."""
+        claims = self._claims[workload.key]
+        asked_again = claims.scan_at
         try:
-            await self._adopt(workload)
+            await self._adopt(workload, claims)
             for pod in workload.pods():
                 if claim(workload.ds, pod) is Claim.RELEASE:
                     await self._patch(workload, release_patch(workload.ds, pod))
+            claims.needed = claims.needed and claims.scan_at != asked_again
         except KubeError as error:
+            claims.scan_at = self._clock.now() + _PAUSE
             self._teller.adoption_refused(workload, error)
+        finally:
+            claims.scanning = False
+            self._again(workload.key, min(claims.scan_at, self._clock.now()))
 
-    async def _adopt(self, workload: Workload) -> None:
-        pods = [
-            pod for pod in await self._live_pods(workload) if claim(workload.ds, pod) is Claim.ADOPT
-        ]
-        revisions = list(self._orphan_revisions(workload))
+    async def _adopt(self, workload: Workload, claims: _Claims) -> None:
+        ds = workload.ds
+        scope = _scope(workload)
+        if scope is None:
+            return
+        pods = await self._client.read_all(PODS, _decode_pod, scope=scope)
+        revisions = await self._client.read_all(REVISIONS, _decode_revision, scope=scope)
+        orphans = [pod for pod in pods if claim(ds, pod) is Claim.ADOPT]
+        lost = [each for each in revisions if claim_revision(ds, each) is Claim.ADOPT]
         # Adopting for a DaemonSet that is being deleted would destroy what its owner set free.
-        if (pods or revisions) and await self._alive(workload):
-            for revision in revisions:
-                await self._adopt_revision(workload, revision)
-            for pod in pods:
-                await self._patch(workload, _visible(adopt_patch(workload.ds, pod), pod))
-
-    async def _live_pods(self, workload: Workload) -> Iterable[Pod]:
-        try:
-            labels = format_selector(workload.ds.selector)
-        except SelectorError:
-            return ()
-        if not labels:
-            return ()
-        return await self._client.read_all(
-            PODS, _decode_pod, scope=verbs.Scope(namespace=workload.ds.namespace, labels=labels)
-        )
-
-    def _orphan_revisions(self, workload: Workload) -> Iterable[ControllerRevision]:
-        orphans = self._world.revisions.by("orphans", workload.ds.namespace)
-        for _, revision in sorted(orphans.items()):
-            if claim_revision(workload.ds, revision) is Claim.ADOPT:
-                yield revision
+        if not (orphans or lost) or not await self._alive(workload):
+            return
+        for revision in lost:
+            action = adopt_revision_patch(ds, revision)
+            answer = await self._client.write(
+                revision_request(action, ds.namespace), _decode_revision
+            )
+            claims.revisions[key_of(answer)] = number(answer.metadata.resource_version)
+        for pod in orphans:
+            adopted = await self._patch(workload, _visible(adopt_patch(ds, pod), pod))
+            claims.pods[key_of(adopted)] = number(adopted.metadata.resource_version)
 
     async def _alive(self, workload: Workload) -> bool:
         resource = resource_of(workload.ds.flavour)
@@ -125,18 +163,40 @@ class Adoption:
         live = await self._client.read(request, decode)
         return live.uid == workload.key and live.metadata.deletion_timestamp is None
 
-    async def _adopt_revision(self, workload: Workload, revision: ControllerRevision) -> None:
-        action = adopt_revision_patch(workload.ds, revision)
-        await self._client.write(revision_request(action, workload.ds.namespace), bytes)
-
-    async def _patch(self, workload: Workload, action: PatchPod) -> None:
-        await self._client.write(pod_request(action, workload.ds.namespace), bytes)
+    async def _patch(self, workload: Workload, action: PatchPod) -> Pod:
+        request = pod_request(action, workload.ds.namespace)
+        answer = await self._client.write(request, _decode_pod)
         self._teller.pod_written(workload, action)
+        return answer
+
+
+def _scope(workload: Workload) -> verbs.Scope | None:
+    """Where orphans are looked for; None where the selector says nothing."""
+    try:
+        labels = format_selector(workload.ds.selector)
+    except SelectorError:
+        return None
+    return verbs.Scope(namespace=workload.ds.namespace, labels=labels) if labels else None
+
+
+def _drop_seen(waiting: dict[str, int], cache: Cache[Any]) -> None:
+    """Forget what the cache shows, or has shown and lost again."""
+    for key, version in list(waiting.items()):
+        cached = cache.get(key)
+        known = number(cached.metadata.resource_version) if cached is not None else cache.version
+        if known >= version:
+            del waiting[key]
 
 
 def _visible(patch: PatchPod, pod: Pod) -> PatchPod:
-    """Give an adopted pod the label by which we see our pods, if it lacks it."""
+    """Give an adopted pod the label by which we see our pods, if it lacks it.
+
+    And take from it the generation of another DaemonSet's template, which says nothing of ours.
+    """
+    metadata: dict[str, Any] = patch.body["metadata"]
+    labels: dict[str, str | None] = metadata.setdefault("labels", {})
     if REVISION_HASH not in pod.metadata.labels:
-        metadata: dict[str, Any] = patch.body["metadata"]
-        metadata.setdefault("labels", {})[REVISION_HASH] = ""
+        labels[REVISION_HASH] = ""
+    if POD_TEMPLATE_GENERATION in pod.metadata.labels:
+        labels[POD_TEMPLATE_GENERATION] = None
     return patch

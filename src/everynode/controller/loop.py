@@ -82,6 +82,7 @@ class Loop:
         world.updated = self._updated
         world.vanished = self._vanished
         world.orphaned = self._orphaned
+        world.relabelled = self._relabelled
 
     async def run(self) -> None:
         """Look at workloads until cancelled."""
@@ -113,6 +114,8 @@ class Loop:
         if self._adoption.due(workload, now):
             self._spawn(self._adoption.scan(workload))
             self._queue.add_at(workload.key, self._adoption.next_scan(workload))
+        if not self._adoption.done(workload):
+            return
         if workload.replan and not self._replan(workload, now):
             return
         self._decide(workload, now)
@@ -212,6 +215,10 @@ class Loop:
         self._prepull.forget(workload)
         self._choices.pop(workload.key, None)
         self._teller.gone(workload)
+
+    def _relabelled(self, pod: Pod, workload: Workload) -> None:
+        if claim(workload.ds, pod) is Claim.RELEASE:
+            self._adoption.soon(workload)
 
     def _orphaned(self, orphan: Pod | ControllerRevision) -> None:
         for workload in self._world.workloads.values():

@@ -30,12 +30,9 @@ class World:
         self.namespace = namespace
         self._groups = {_GROUPS[flavour] for flavour in flavours}
         self.nodes: Cache[Node] = Cache(quiet=True)
-        self.pods: Cache[Pod] = Cache(
-            indexes={"owner": _pod_owner, "orphans": _orphan_namespace}, keep=self._wants_pod
-        )
+        self.pods: Cache[Pod] = Cache(indexes={"owner": _pod_owner}, keep=self._wants_pod)
         self.revisions: Cache[ControllerRevision] = Cache(
-            indexes={"owner": _revision_owner, "orphans": _orphan_revision_namespace},
-            keep=self._wants_revision,
+            indexes={"owner": _revision_owner}, keep=self._wants_revision
         )
         self.pullers: Cache[Pod] = Cache(indexes={"owner": _first_owner})
         self.daemonsets: dict[Flavour, Cache[DaemonSet]] = {f: Cache() for f in flavours}
@@ -44,6 +41,7 @@ class World:
         self.vanished: Callable[[Workload], None] = lambda _: None
         self.updated: Callable[[DaemonSet, DaemonSet, Workload], None] = lambda *_: None
         self.orphaned: Callable[[Pod | ControllerRevision], None] = lambda _: None
+        self.relabelled: Callable[[Pod, Workload], None] = lambda *_: None
         self.nodes.subscribe(self._node_changed)
         self.pods.subscribe(self._pod_changed)
         self.revisions.subscribe(self._revision_changed)
@@ -137,6 +135,8 @@ class World:
         if new is not None and new is not old:
             new.pod_changed(None, after)
             self.changed(new)
+        if new is not None and after is not None and _labels_changed(before, after):
+            self.relabelled(after, new)
         if after is not None and after.metadata.controller is None:
             self.orphaned(after)
 
@@ -197,6 +197,10 @@ class World:
         return controller.kind == KIND and controller.group in self._groups
 
 
+def _labels_changed(before: Pod | None, after: Pod) -> bool:
+    return before is not None and before.metadata.labels != after.metadata.labels
+
+
 def matters(before: DaemonSet, after: DaemonSet) -> bool:
     """Whether anything but the status changed, or the status in what a plan is made from."""
     if before.metadata.generation != after.metadata.generation:
@@ -224,14 +228,6 @@ def _first_owner(pod: Pod) -> str:
     return owners[0].uid if owners else ""
 
 
-def _orphan_namespace(pod: Pod) -> str:
-    return pod.metadata.namespace if pod.metadata.controller is None else ""
-
-
 def _revision_owner(revision: ControllerRevision) -> str:
     controller = revision.metadata.controller
     return controller.uid if controller is not None else ""
-
-
-def _orphan_revision_namespace(revision: ControllerRevision) -> str:
-    return revision.metadata.namespace if revision.metadata.controller is None else ""

@@ -132,7 +132,7 @@ class Controller:
                 client, clock, cache=self.world.revisions, again=queue.add_at, teller=report
             ),
             statuses=Statuses(client, clock, again=queue.add_at, teller=report),
-            adoption=Adoption(client, clock, world=self.world, teller=report),
+            adoption=Adoption(client, clock, world=self.world, again=queue.add_at, teller=report),
             prepull=PrePull(
                 client,
                 clock,
