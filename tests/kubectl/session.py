@@ -1,0 +1,118 @@
+"""Typing kubectl at a cluster: what was typed, what was printed, and what of that must be equal.
+
+A script is a file of shell lines. Each is typed as it stands; one that begins with `!` must fail,
+all others must not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+HERE: Final = Path(__file__).parent
+SCRIPTS: Final = sorted((HERE / "scripts").glob("*.sh"))
+_PATIENCE: Final = 90.0
+_SORTED: Final = "| sort"
+
+# What differs from one cluster to the next, and what stands for it.
+_STAND_INS: Final = (
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UID"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\S* \+\d{4}( \S+)?"), "TIME"),
+    (re.compile(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}"), "TIME"),
+    (re.compile(r'(resourceVersion"?: ?)"\d+"'), r'\1"VERSION"'),
+    (re.compile(r"(https://127\.0\.0\.1):\d+"), r"\1:PORT"),
+    (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "ADDRESS"),
+    (re.compile(r"(containerd://)[0-9a-f]{64}"), r"\1ID"),
+    (re.compile(r"/tmp/[\w.-]+"), "FILE"),
+    # The names of pods, and events named after their object and a time.
+    (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{13}\b"), "-SUFFIX"),
+    (re.compile(r"\.[0-9a-f]{14,16}\b"), ".MOMENT"),
+    (re.compile(r"\b(\d+[ydhms]){1,2}( \(x\d+ over (\d+[ydhms]){1,2}\))?(?=\s|$|\))"), "AGE"),
+    (re.compile(r"(?<=\S)  +"), "  "),
+)
+
+
+class Typed(NamedTuple):
+    """A line that was typed and what came of it."""
+
+    line: str
+    code: int
+    output: str
+
+    def __str__(self) -> str:
+        return f"$ {self.line}\n{self.output}[{self.code}]"
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """A shell in which kubectl is one certain kubectl, talking to one certain cluster."""
+
+    kubectl: Path  # the folder it is in
+    kubeconfig: Path
+    home: Path
+
+    def environment(self, namespace: str) -> dict[str, str]:
+        """What the shell and kubectl find in their surroundings."""
+        return {
+            "PATH": f"{self.kubectl}:{os.environ['PATH']}",
+            "HOME": str(self.home),
+            "KUBECONFIG": str(self.kubeconfig),
+            "NAMESPACE": namespace,
+            "LC_ALL": "C",
+            "TZ": "UTC",
+        }
+
+    def popen(self, line: str, namespace: str) -> subprocess.Popen[str]:
+        """Start a line without waiting for its end."""
+        whole = f'kubectl() {{ command kubectl --namespace "$NAMESPACE" "$@"; }}; {line}'
+        return subprocess.Popen(
+            ["bash", "-o", "pipefail", "-c", whole],
+            cwd=HERE / "manifests",
+            env=self.environment(namespace),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def type(self, line: str, namespace: str) -> Typed:
+        """Type a line and wait for all it prints."""
+        started = self.popen(line, namespace)
+        try:
+            output, _ = started.communicate(timeout=_PATIENCE)
+        finally:
+            started.kill()
+        return Typed(line, started.returncode, output)
+
+    def play(self, script: Path, namespace: str) -> Iterator[Typed]:
+        """Type a script, line by line, until one does not end as it should."""
+        for line in lines_of(script):
+            typed = self.type(line.removeprefix("! "), namespace)
+            yield typed
+            assert (typed.code != 0) == line.startswith("! "), str(typed)
+
+
+def lines_of(script: Path) -> list[str]:
+    """The lines of a script that are typed; a backslash joins a line with the next."""
+    text = script.read_text().replace("\\\n", "")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def comparable(typed: Typed) -> str:
+    """What was printed, with stand-ins for what no two clusters print alike."""
+    lines = [_stand_in(line) for line in typed.output.splitlines()]
+    if typed.line.endswith(_SORTED):
+        lines.sort()  # they were sorted by what is replaced now
+    return "\n".join([f"$ {typed.line}", *lines, f"[{typed.code}]"])
+
+
+def _stand_in(line: str) -> str:
+    for pattern, replacement in _STAND_INS:
+        line = pattern.sub(replacement, line)
+    return line.rstrip()
