@@ -100,6 +100,6 @@ def test_null_is_replaced_by_a_default_unless_it_is_allowed() -> None:
 
 
 def test_default_of_the_schema_is_never_changed_by_an_object() -> None:
-    schema = {"properties": {"a": {"default": {"list": []}}}}
+    schema: dict[str, Any] = {"properties": {"a": {"default": {"list": []}}}}
     fill_defaults({}, schema)["a"]["list"].append(1)
     assert fill_defaults({}, schema) == {"a": {"list": []}}

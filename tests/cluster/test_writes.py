@@ -54,14 +54,18 @@ async def test_name_of_an_object_that_is_being_deleted_is_still_taken(cluster: C
         (
             {"metadata": {}},
             422,
-            'ConfigMap "" is invalid: metadata.name: Required value: '
-            "name or generateName is required",
+            (
+                'ConfigMap "" is invalid: metadata.name: Required value: '
+                "name or generateName is required"
+            ),
         ),
         (
             {"kind": "ConfigMap", "apiVersion": "v2", "metadata": {"name": "a"}},
             400,
-            'ConfigMap in version "v2" cannot be handled as a ConfigMap: '
-            'no kind "ConfigMap" is registered for version "v2"',
+            (
+                'ConfigMap in version "v2" cannot be handled as a ConfigMap: '
+                'no kind "ConfigMap" is registered for version "v2"'
+            ),
         ),
     ],
 )

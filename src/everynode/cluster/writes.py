@@ -275,8 +275,8 @@ def _choose_name(call: Call, meta: Object) -> None:
     if meta.get("name"):
         return
     if not base:
-        fault = Fault("metadata.name", "Required value: name or generateName is required")
-        raise errors.invalid(call.kind, "", [fault])
+        meta["name"] = ""  # named as a fault with all others
+        return
     for _ in range(_ATTEMPTS):
         name = base[:_LONGEST_BASE] + call.site.clock.name_suffix(_GENERATED)
         if call.collection.get(call.namespace, name) is None:
