@@ -57,54 +57,22 @@ class World:
         Pods are filtered by the server: only those that carry a revision's hash, which are the
         pods of DaemonSets and StatefulSets; the latter are dropped when they arrive.
         """
-        scope = Scope(namespace=self.namespace)
+        watch = partial(Watcher, transport, clock, observer=observer)
+        everything = Scope(namespace=self.namespace)
         daemon_pods = Scope(namespace=self.namespace, labels=REVISION_HASH)
         pullers = Scope(namespace=self.namespace, labels=PULLER)
+        pod, revision = Decoder(Pod).one, Decoder(ControllerRevision).one
         return [
-            Watcher(
-                transport,
-                clock,
-                resource=NODES,
-                decode=Decoder(Node).one,
-                consumer=self.nodes,
-                observer=observer,
-            ),
-            Watcher(
-                transport,
-                clock,
-                resource=REVISIONS,
-                decode=Decoder(ControllerRevision).one,
-                consumer=self.revisions,
-                scope=scope,
-                observer=observer,
-            ),
-            Watcher(
-                transport,
-                clock,
-                resource=PODS,
-                decode=Decoder(Pod).one,
-                consumer=self.pods,
-                scope=daemon_pods,
-                observer=observer,
-            ),
-            Watcher(
-                transport,
-                clock,
-                resource=PODS,
-                decode=Decoder(Pod).one,
-                consumer=self.pullers,
-                scope=pullers,
-                observer=observer,
-            ),
+            watch(resource=NODES, decode=Decoder(Node).one, consumer=self.nodes),
+            watch(resource=REVISIONS, decode=revision, consumer=self.revisions, scope=everything),
+            watch(resource=PODS, decode=pod, consumer=self.pods, scope=daemon_pods),
+            watch(resource=PODS, decode=pod, consumer=self.pullers, scope=pullers),
             *(
-                Watcher(
-                    transport,
-                    clock,
+                watch(
                     resource=resource_of(flavour),
                     decode=partial(decode_daemonset, flavour=flavour),
                     consumer=cache,
-                    scope=scope,
-                    observer=observer,
+                    scope=everything,
                 )
                 for flavour, cache in self.daemonsets.items()
             ),
