@@ -6,6 +6,7 @@ for custom ones, and guessed from the value itself where neither says anything.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -187,12 +188,28 @@ def _object_members() -> dict[str, Shape]:
 def custom_shape(schema: Mapping[str, Value] | None) -> Shape:
     """The shape of custom objects, guessed from their values if there is no schema."""
     if schema is not None:
-        return shape_of_schema(schema)
+        return _remembered(schema)
     shape = Shape()
     shape.is_map = True
     shape.values = DEDUCED
     shape.fields = {"metadata": _object_meta()}
     return shape
+
+
+# A definition's schema is one object for as long as the definition stays; it is kept with its
+# shape, so that no other can come to have its id.
+_SHAPES: Final[OrderedDict[int, tuple[Mapping[str, Value], Shape]]] = OrderedDict()
+_MOST_SHAPES: Final = 256
+
+
+def _remembered(schema: Mapping[str, Value]) -> Shape:
+    """The shape of a schema, worked out once: a large one takes tens of milliseconds."""
+    found = _SHAPES.get(id(schema))
+    if found is None:
+        found = _SHAPES[id(schema)] = (schema, shape_of_schema(schema))
+        if len(_SHAPES) > _MOST_SHAPES:
+            _SHAPES.popitem(last=False)
+    return found[1]
 
 
 @cache

@@ -45,6 +45,7 @@ _LONGEST: Final = 1024  # characters of a message
 _COMBINED: Final = "(combined from similar events): "
 _TRY_AGAIN: Final = (Unavailable, TooManyRequests, UnknownOutcome)
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+_MOMENT: Final = 0.01
 log: Final = Log("events")
 
 Key = tuple[str, str, str, str]  # uid, type, reason, message; no message where combined
@@ -193,7 +194,8 @@ class Recorder:
                 return key, None
             spent[owner] = bucket.full_at()
             due.append(spent[owner])
-        return None, min(due) - now if due else None
+        # A token that lacks only what rounding took is worth a moment, not a busy loop.
+        return None, max(min(due) - now, _MOMENT) if due else None
 
     async def _sleep(self, pause: float | None) -> None:
         """Wait for something new, or for so long."""

@@ -1,0 +1,83 @@
+"""The clock of a simulation: virtual time, and chance that comes from the seed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Final
+
+from everynode.clock import NAME_ALPHABET
+from everynode.sim.loop import SimLoop
+
+EPOCH: Final = 1_767_225_600.0  # the wall clock at the beginning: 2026-01-01T00:00:00Z
+
+
+class Killed(BaseException):
+    """The process that waits here is dead. No `except Exception` may hold it up."""
+
+
+class SimClock:
+    """One process's view of virtual time; a killed process never wakes again."""
+
+    def __init__(self, loop: SimLoop, seed: object, *, skew: float = 0.0) -> None:
+        self._loop = loop
+        self._random = random.Random(f"{seed}/clock")
+        self._skew = skew  # how far the wall clock is ahead
+        self._waiting: dict[asyncio.Future[None], None] = {}
+        self._dead = False
+
+    def now(self) -> float:
+        """Wall-clock time, in seconds since the epoch."""
+        return EPOCH + self._loop.time() + self._skew
+
+    def monotonic(self) -> float:
+        """A time that never goes back."""
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait in virtual time."""
+        if self._dead:
+            raise Killed
+        future = self._loop.create_future()
+        if seconds > 0:
+            timer: asyncio.Handle = self._loop.call_later(seconds, _wake, future)
+        else:
+            timer = self._loop.call_soon(_wake, future)
+        self._waiting[future] = None
+        try:
+            await future
+        finally:
+            timer.cancel()
+            self._waiting.pop(future, None)
+
+    def uid(self) -> str:
+        """A fresh unique id in the form of a UUID."""
+        digits = f"{self._random.getrandbits(128):032x}"
+        parts = (digits[:8], digits[8:12], f"4{digits[13:16]}", f"8{digits[17:20]}", digits[20:])
+        return "-".join(parts)
+
+    def name_suffix(self, length: int = 5) -> str:
+        """Random characters for a generated name."""
+        return "".join(self._random.choices(NAME_ALPHABET, k=length))
+
+    def jitter(self, low: float, high: float) -> float:
+        """A random number between low and high."""
+        return self._random.uniform(low, high)
+
+    # --- Faults ------------------------------------------------------------------------------
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock forward or back."""
+        self._skew += seconds
+
+    def kill(self) -> None:
+        """The process is dead: whoever sleeps wakes only to end."""
+        self._dead = True
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_exception(Killed())
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
