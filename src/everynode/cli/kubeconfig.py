@@ -45,7 +45,9 @@ def _read(path: Path) -> Object:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the kubeconfig {path}: {_why(error)}") from None
+        raise UserError(
+            f"cannot read the kubeconfig {path}: {_why(error)}; choose another with --kubeconfig"
+        ) from None
     try:
         found = yaml.safe_load(text)
     except yaml.YAMLError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from everynode.cli.kubernetes.controlplane import ControlPlane, Options
 from everynode.cli.kubernetes.processes import ProcessError
 from everynode.cli.manifests import Settings, objects
 from everynode.cli.manifests.apply import Consent, carry_out, plan, wait_until_established
+from everynode.cli.site import Site
 from everynode.clock import Clock
 from everynode.cluster.machinery.run import Options as MachineryOptions
 from everynode.kube.client import Client
@@ -29,16 +30,6 @@ NAME: Final = "everynode"
 HEARTBEAT: Final = 10.0  # seconds, as real kubelets have it
 _RENEWALS: Final = 50  # at most so many of them a second; large clusters beat more slowly
 _MISSED: Final = 4  # heartbeats until a node is given up, as Kubernetes has it
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """An API server that serves: how to reach it, and what it needs from us."""
-
-    url: str
-    transport: Transport
-    kubeconfig: Object
-    machinery: MachineryOptions
 
 
 @asynccontextmanager

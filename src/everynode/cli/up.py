@@ -13,9 +13,9 @@ from typing import Any, Final
 import click
 
 from everynode.cli import kubeconfig as kubeconfigs
-from everynode.cli import process, realcluster
+from everynode.cli import process
 from everynode.cli.errors import UserError
-from everynode.cli.realcluster import Site
+from everynode.cli.site import Site
 from everynode.clock import Clock, SystemClock
 from everynode.cluster.https import PortError
 from everynode.cluster.machinery.behaviour import Behaviour
@@ -143,6 +143,9 @@ def _start(clock: Clock, wishes: Wishes) -> AbstractAsyncContextManager[Site]:
     behaviour = Behaviour(speed=wishes.speed)
     machinery = MachineryOptions(nodes=wishes.nodes, zones=zones, behaviour=behaviour)
     if wishes.kubernetes:
+        # Imported late: it costs a fifth of a second, and most people never need it.
+        from everynode.cli import realcluster
+
         return realcluster.start(clock, port=wishes.port, data=wishes.data, machinery=machinery)
     return _start_embedded(clock, wishes, machinery)
 

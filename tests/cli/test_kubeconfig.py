@@ -1,0 +1,73 @@
+"""Adding a cluster to a kubeconfig."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from everynode.cli.errors import UserError
+from everynode.cli.kubeconfig import add
+
+Object = dict[str, Any]
+
+
+def config(server: str = "https://127.0.0.1:1", name: str = "everynode") -> Object:
+    return {
+        "clusters": [{"name": name, "cluster": {"server": server}}],
+        "users": [{"name": name, "user": {"token": "t"}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+
+
+def read(path: Path) -> Object:
+    return dict(yaml.safe_load(path.read_text()))
+
+
+def test_a_new_file_has_the_cluster_as_its_current_one(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "config"
+    assert add(path, config())
+    assert read(path)["current-context"] == "everynode"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in path.parent.iterdir()] == ["config"]
+
+
+def test_a_second_time_replaces_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    add(path, config("https://127.0.0.1:1"))
+    assert add(path, config("https://127.0.0.1:2"))
+    assert read(path)["clusters"] == config("https://127.0.0.1:2")["clusters"]
+
+
+def test_other_clusters_and_the_choice_among_them_stay(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    add(path, {**config(name="work"), "preferences": {"colors": True}})
+    assert not add(path, config())
+    found = read(path)
+    assert [each["name"] for each in found["users"]] == ["work", "everynode"]
+    assert found["current-context"] == "work"
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "config")
+    add(tmp_path / "link", config())
+    assert (tmp_path / "link").is_symlink()
+    assert read(tmp_path / "config")["current-context"] == "everynode"
+
+
+@pytest.mark.parametrize("text", ["just words", "clusters: 3", "users: [me]", "a: [", "[]"])
+def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(UserError, match="is not a kubeconfig"):
+        add(path, config())
+    assert path.read_text() == text
+
+
+def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.touch()
+    assert add(path, config())

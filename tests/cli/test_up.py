@@ -1,0 +1,171 @@
+"""Starting and stopping a cluster, as people type it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from click.testing import CliRunner
+from tests.cli.upped import Up, everynode, started
+
+from everynode.cli.errors import UserError
+from everynode.cli.up import command
+from everynode.clock import SystemClock
+from everynode.kube import verbs
+from everynode.kube.client import Client
+from everynode.kube.config import load
+from everynode.kube.http import HttpTransport
+from everynode.kube.requests import Request
+from everynode.kube.resources import ADVANCED, DAEMONSETS, NODES, Resource
+
+Object = dict[str, Any]
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+decode = msgspec.json.Decoder(Object).decode
+
+
+def ask(up: Up, *requests: Request) -> list[Object]:
+    """Send requests as anybody with the kubeconfig can."""
+
+    async def send() -> list[Object]:
+        clock = SystemClock()
+        access = load(clock, kubeconfig=str(up.kubeconfig))
+        client = Client(HttpTransport(access, clock), clock)
+        try:
+            return [
+                await (client.write if verbs.is_write(each) else client.read)(each, decode)
+                for each in requests
+            ]
+        finally:
+            await client.close()
+
+    return asyncio.run(send())
+
+
+def refused(*arguments: str) -> str:
+    """Type `everynode up` and return the one line with which it is refused."""
+    result = CliRunner().invoke(command, arguments)
+    assert isinstance(result.exception, UserError)
+    assert "\n" not in str(result.exception)
+    return str(result.exception)
+
+
+def until_ready(up: Up, resource: Resource, name: str, wanted: int) -> None:
+    """Follow a DaemonSet until so many of its pods are ready."""
+
+    async def follow() -> None:
+        clock = SystemClock()
+        transport = HttpTransport(load(clock, kubeconfig=str(up.kubeconfig)), clock)
+        ready = 0
+        while ready != wanted:
+            # Read to its end, a second later, so that no connection is left half-closed.
+            stream = await transport.open(verbs.watch(resource, version="", seconds=1))
+            while line := await stream.readline():
+                found = decode(line)["object"]
+                if found["metadata"].get("name") == name:
+                    ready = found.get("status", {}).get("numberReady", 0)
+        await transport.close()
+
+    asyncio.run(follow())
+
+
+def daemonset(resource: Resource, name: str) -> Request:
+    labels = {"app": name}
+    spec = {"containers": [{"name": "agent", "image": "agent:v1"}]}
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": "DaemonSet",
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+    return verbs.create(resource, body, namespace="default")
+
+
+def test_it_serves_both_kinds_of_daemonsets_on_as_many_nodes_as_were_asked_for(
+    tmp_path: Path,
+) -> None:
+    with started(tmp_path, "--nodes", "4", "--zones", "2", "--speed", "20") as up:
+        assert up.said[-1] == "ready"
+        assert f"export KUBECONFIG={up.kubeconfig}" in up.said[-2]
+        [nodes] = ask(up, verbs.list_page(NODES))
+        zones = [
+            item["metadata"]["labels"]["topology.kubernetes.io/zone"] for item in nodes["items"]
+        ]
+        assert zones == ["zone-a", "zone-b", "zone-a", "zone-b"]
+        ask(up, daemonset(DAEMONSETS, "native"), daemonset(ADVANCED, "advanced"))
+        until_ready(up, DAEMONSETS, "native", 4)
+        until_ready(up, ADVANCED, "advanced", 4)
+        assert up.stop() == (0, "")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_stops_cleanly_when_told(how: signal.Signals, tmp_path: Path) -> None:
+    with started(tmp_path, "--nodes", "1") as up:
+        assert up.stop(how) == (0, "")
+
+
+def test_a_kubeconfig_that_is_there_keeps_what_is_in_it(tmp_path: Path) -> None:
+    mine = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "work", "cluster": {"server": "https://work.example"}}],
+        "users": [{"name": "me", "user": {"token": "secret"}}],
+        "contexts": [{"name": "work", "context": {"cluster": "work", "user": "me"}}],
+        "current-context": "work",
+    }
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(mine))
+    with started(tmp_path, "--nodes", "0") as up:
+        assert "kubectl --context everynode get nodes" in up.said[-2]
+        written = yaml.safe_load(up.kubeconfig.read_text())
+        assert [each["name"] for each in written["contexts"]] == ["work", "everynode"]
+        assert written["current-context"] == "work"
+        assert up.kubeconfig.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_data_folder_keeps_the_cluster_and_is_used_by_one_at_a_time(tmp_path: Path) -> None:
+    data = ("--nodes", "2", "--data", str(tmp_path / "data"))
+    body = {"metadata": {"name": "kept"}, "data": {"key": "value"}}
+    with started(tmp_path, *data) as up:
+        ask(up, verbs.create(CONFIG_MAPS, body, namespace="default"))
+        second = refused(*data, "--kubeconfig", str(tmp_path / "other"))
+        assert second.startswith("the data folder ")
+        up.process.kill()
+        up.process.wait()
+    with started(tmp_path, *data) as up:
+        [found] = ask(up, verbs.get(CONFIG_MAPS, "kept", namespace="default"))
+        assert found["data"] == {"key": "value"}
+
+
+def test_a_busy_port_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        kubeconfig = tmp_path / "kubeconfig"
+        result = everynode("up", "--port", str(port), "--kubeconfig", str(kubeconfig))
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"everynode: cannot listen on 127.0.0.1:{port}")
+    assert result.stderr.count("\n") == 1
+    assert not kubeconfig.exists()
+
+
+def test_a_kubeconfig_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said = refused("--kubeconfig", str(tmp_path / "file" / "kubeconfig"))
+    assert said.startswith("cannot ")
+    assert "choose another with --kubeconfig" in said
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--nodes", "-1"), ("--speed", "0"), ("--zones", "0"), ("--port", "70000")]
+)
+def test_wrong_numbers_are_refused(wrong: tuple[str, str]) -> None:
+    assert CliRunner().invoke(command, wrong).exit_code == 2

@@ -1,0 +1,69 @@
+"""`everynode up` as people start it: a process of its own, until the test is over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from click.testing import CliRunner, Result
+
+
+class Up:
+    """A running `everynode up`."""
+
+    def __init__(self, process: subprocess.Popen[str], kubeconfig: Path) -> None:
+        self.process = process
+        self.kubeconfig = kubeconfig
+        self.said: list[str] = []
+
+    def wait_until_ready(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.rstrip("\n"))
+            if self.said[-1] == "ready":
+                return
+        raise AssertionError(f"it ended: {self.process.communicate()[1]}")
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """End it; its exit code and what it complained about."""
+        self.process.send_signal(how)
+        _, errors = self.process.communicate(timeout=30)
+        return self.process.returncode, errors
+
+
+def everynode(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Type one command."""
+    command = [sys.executable, "-m", "everynode", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+
+
+def typed(command: click.Command, up: Up, *arguments: str) -> Result:
+    """Type one command about a running cluster, without a process of its own."""
+    return CliRunner().invoke(command, [*arguments, "--kubeconfig", str(up.kubeconfig)])
+
+
+@contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[Up]:
+    """A cluster that is ready; its kubeconfig is in the folder."""
+    kubeconfig = folder / "kubeconfig"
+    command = [sys.executable, "-m", "everynode", "up", "--kubeconfig", str(kubeconfig), *arguments]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    up = Up(process, kubeconfig)
+    try:
+        up.wait_until_ready()
+        yield up
+    finally:
+        process.kill()
+        process.communicate()
