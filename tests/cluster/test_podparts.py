@@ -46,6 +46,17 @@ async def test_binding_gives_a_pod_its_node(cluster: Cluster) -> None:
     assert made["metadata"]["generation"] == 1
 
 
+async def test_a_pod_carries_the_zone_and_region_of_its_node(cluster: Cluster) -> None:
+    place = {"topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r"}
+    labels = {**place, "other": "x"}
+    await cluster.create(f"{CORE}/nodes", {"metadata": {"name": "n1", "labels": labels}})
+    await cluster.create(PODS, pod("p"))
+    assert "labels" not in (await cluster.read(f"{PODS}/p"))["metadata"]
+    await cluster.post(f"{PODS}/p/binding", binding())
+    assert (await cluster.read(f"{PODS}/p"))["metadata"]["labels"] == place
+    assert (await cluster.create(PODS, bound("q")))["metadata"]["labels"] == place
+
+
 async def test_binding_may_be_posted_without_naming_the_pod_in_the_address(
     cluster: Cluster,
 ) -> None:

@@ -13,6 +13,7 @@ Object = dict[str, Any]
 PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 _PATIENCE: Final = 300  # seconds a pod stays on a node that went away, unless it says otherwise
 _LOST: Final = (keys.TAINT_NOT_READY, keys.TAINT_UNREACHABLE)
+_PLACE: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 
 class _Pods:
@@ -29,6 +30,18 @@ def admit_new(pod: Object, world: World) -> None:
     _set_service_account(pod, world)
     _set_priority(pod, world)
     tolerate_lost_nodes(pod)
+    node = pod["spec"].get("nodeName")
+    if node:
+        label_with_place(pod, node, world)
+
+
+def label_with_place(pod: Object, node: str, world: World) -> None:
+    """A pod carries the zone and the region of its node, from the moment it has one."""
+    there = world.labels("nodes", "", node)
+    place = {key: there[key] for key in _PLACE if key in there}
+    if place:
+        meta = pod["metadata"]
+        meta["labels"] = {**(meta.get("labels") or {}), **place}
 
 
 def admit_changed(pod: Object, old: Object) -> None:

@@ -143,6 +143,11 @@ class Call:
         """Whether there is such an object."""
         return self.site.store.collection(storage).get(namespace, name) is not None
 
+    def labels(self, storage: str, namespace: str, name: str) -> dict[str, str]:
+        """The labels of another stored object."""
+        record = self.site.store.collection(storage).get(namespace, name)
+        return {} if record is None else record.labels
+
     def find(self, storage: str, namespace: str, name: str) -> Object | None:
         """Another stored object."""
         record = self.site.store.collection(storage).get(namespace, name)

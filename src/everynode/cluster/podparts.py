@@ -8,6 +8,7 @@ import msgspec
 
 from everynode.api.daemonset import Fault
 from everynode.cluster import budgets, deletes, errors, writes
+from everynode.cluster.admission import label_with_place
 from everynode.cluster.calls import Call
 from everynode.cluster.conditions import find_condition, is_true, set_condition
 from everynode.cluster.reads import JSON_HEADERS
@@ -54,6 +55,7 @@ def bind(call: Call) -> Response:
     for key in ("labels", "annotations"):
         if meta.get(key):
             pod["metadata"][key] = {**(pod["metadata"].get(key) or {}), **meta[key]}
+    label_with_place(pod, target["name"], call)
     condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
     set_condition(pod.setdefault("status", {}), condition, call.now)
     writes.commit(call, pod, record)

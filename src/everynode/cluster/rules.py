@@ -29,6 +29,10 @@ class World(Protocol):
         """Whether there is such an object."""
         ...
 
+    def labels(self, storage: str, namespace: str, name: str) -> dict[str, str]:
+        """The labels of another object, none if it is not there; they must not be changed."""
+        ...
+
     def all(self, storage: str, namespace: str = "") -> list[Object]:
         """All stored objects of a collection; they must not be changed."""
         ...

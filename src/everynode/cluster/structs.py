@@ -40,6 +40,17 @@ _QUANTITY: Final = Annotated[
 
 _ZEROS: Final[dict[str, Any]] = {"string": "", "integer": 0, "boolean": False, "number": 0.0}
 
+# Times that may be missing; all others are written as null while they are not known.
+_OPTIONAL_TIMES: Final = (
+    "creationTimestamp",
+    "deletionTimestamp",
+    "time",
+    "startTime",
+    "timeAdded",
+    "acquireTime",
+    "renewTime",
+)
+
 _SPECIAL: Final[dict[str, Any]] = {
     types.QUANTITY: _QUANTITY | int | float,
     types.INT_OR_STRING: int | str,
@@ -79,7 +90,11 @@ class _Builder:
             attribute = f"f{index}"
             rename[attribute] = json_name
             keep_zero = wire.load().keeps_zero(name, json_name)
-            fields.append((attribute, *self._field(info.fields[json_name], keep_zero=keep_zero)))
+            field = info.fields[json_name]
+            if field.ref in (types.TIME, types.MICRO_TIME) and json_name not in _OPTIONAL_TIMES:
+                fields.append((attribute, *self._time(field)))
+            else:
+                fields.append((attribute, *self._field(field, keep_zero=keep_zero)))
         struct = msgspec.defstruct(
             name.rsplit(".", 1)[1],
             fields,
@@ -108,6 +123,10 @@ class _Builder:
         if not keep_zero and field.type in _ZEROS:
             return kind, _ZEROS[field.type]
         return (kind, None) if kind is Any else (kind | None, None)
+
+    def _time(self, field: FieldInfo) -> tuple[Any, Any]:
+        # A factory, because a plain default would be left out of the result.
+        return self._kind(field) | None, msgspec.field(default_factory=lambda: None)
 
     def _kind(self, field: FieldInfo) -> Any:
         if field.ref:
