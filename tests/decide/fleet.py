@@ -224,7 +224,7 @@ class World:
         self._born = 0
         for name in self.nodes:
             body = build_pod(plan.ds, plan.revisions[hash], name)
-            made = pod(hash, on=name, labels=body["metadata"]["labels"])
+            made = pod(hash, on=name, labels=body["metadata"]["labels"], since=NOW - 10)
             self.add_pod(as_made(made, body["spec"]))
             self.run(made.uid, ready=True, gates=True)
         self.ledger = Ledger(plan)
@@ -310,7 +310,8 @@ class World:
     def _patch(self, action: PatchPod) -> None:
         found = self.pods.get(action.uid)
         body = action.body
-        if found is None or body["metadata"]["resourceVersion"] != found.metadata.resource_version:
+        version = body["metadata"].get("resourceVersion")
+        if found is None or version not in (None, found.metadata.resource_version):
             return
         labels = {**found.metadata.labels, **body["metadata"].get("labels", {})}
         noted = body["metadata"].get("annotations", {})
@@ -356,13 +357,15 @@ class World:
             status = msgspec.structs.replace(found.status, conditions=more)
             found = msgspec.structs.replace(found, status=status)
         said = {each.type: each.status for each in found.status.conditions}
+        contained = "True" if ready else "False"
         ready = ready and all(said.get(kind) == "True" for kind in kinds)
         was = is_ready(found)
         since = (
             at(self.now) if was is not ready else found.status.conditions[0].last_transition_time
         )
         told = Condition("Ready", "True" if ready else "False", last_transition_time=since)
-        others = tuple(each for each in found.status.conditions if each.type != "Ready")
+        names = ("Ready", keys.CONTAINERS_READY)
+        others = tuple(each for each in found.status.conditions if each.type not in names)
         state = ContainerState(running=StateRunning(at(self.now)))
         running = [
             ContainerStatus(each.name, each.image, f"id-{each.image}", state=state)
@@ -376,7 +379,7 @@ class World:
                     found.status,
                     phase="Running",
                     start_time=found.status.start_time or at(self.now),
-                    conditions=(told, *others),
+                    conditions=(told, Condition(keys.CONTAINERS_READY, contained), *others),
                     container_statuses=tuple(running),
                 ),
             )

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from tests.decide.fleet import is_ready
 
+from everynode.api import keys
 from everynode.api.daemonset import Amount
 from everynode.api.objects import Pod
 from everynode.api.times import seconds
 from everynode.decide.actions import Because, CreatePod, DeletePod, PatchPod, PodAction
 from everynode.decide.availability import available_at
 from everynode.decide.inplace_state import begun_at, read_state
-from everynode.decide.lifecycle import is_preparing
+from everynode.decide.lifecycle import is_hooked, is_preparing
 from everynode.decide.plan import Plan
 from everynode.decide.view import NodeView, Pending
 
@@ -21,6 +22,12 @@ def amount(given: Amount, total: int, *, up: bool) -> int:
     if not given.percent:
         return given.value
     return -(-given.value * total // 100) if up else given.value * total // 100
+
+
+def is_begun(pod: Pod) -> bool:
+    """Whether the pod was taken out of service before; what follows takes nothing more."""
+    gate = pod.condition(keys.INPLACE_UPDATE_READY)
+    return gate is not None and gate.status != "True"
 
 
 class Referee:
@@ -115,7 +122,8 @@ class Referee:
                 found += [
                     (action.node, pod)
                     for pod in self.staying(action.node)
-                    if pod.uid == action.uid and not (marked and self.plan.carries(pod))
+                    if pod.uid == action.uid
+                    and not (marked and (self.plan.carries(pod) or is_begun(pod)))
                 ]
         return found
 
@@ -144,6 +152,21 @@ class Referee:
         if set(doubled) & set(created):
             assert len(doubled) <= self.surge, f"{doubled} have two pods, {self.surge} may"
 
+    def check_hooks(self, actions: Sequence[PodAction]) -> None:
+        """No pod is deleted that its hook holds."""
+        for each in actions:
+            if isinstance(each, DeletePod) and each.node in self.views:
+                pod = next(pod for pod in self.views[each.node].pods if pod.uid == each.uid)
+                assert not is_hooked(pod, self.plan.hook), f"{pod.name} was deleted past its hook"
+
+    def check_spares(self, actions: Sequence[PodAction]) -> None:
+        """A pod that serves goes as one too many only where another one serves."""
+        gone = {each.uid for each in actions if isinstance(each, DeletePod)}
+        for each in actions:
+            spare = each.because in (Because.SURGED, Because.DUPLICATE)
+            if spare and isinstance(each, DeletePod) and not self.is_down(each.node, set()):
+                assert not self.is_down(each.node, gone), f"{each.node} lost its last pod"
+
     def check_budget(self, actions: Sequence[PodAction]) -> None:
         """R4 and R5: what was taken leaves no more nodes down, or under way, than allowed."""
         taken = self.taken(actions)
@@ -151,8 +174,10 @@ class Referee:
         limit = self.surge if self.plan.surging else self.limit
         counted = self.counted(limit)
         ready = [(n, p) for n, p in taken if is_ready(p)]
-        if ready:
-            assert not self.plan.surging, "a Ready pod is never taken without a successor"
+        if self.plan.surging:
+            bare = [n for n, _ in ready if self.is_down(n, uids)]
+            assert not bare, f"Ready pods of {bare} were taken without a successor"
+        elif ready:
             down = {name for name in counted if self.is_down(name, uids)}
             assert len(down) <= self.limit, f"{sorted(down)} are down, {self.limit} may be"
         if len(taken) > len(ready):
