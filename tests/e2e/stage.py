@@ -90,6 +90,7 @@ class Stage:
         self.natives: Cache[DaemonSet] = Cache()
         self.controller: Controller | None = None
         self.permitted = Permitted(transport)
+        self._written: dict[str, int] = {}  # versions by uid
         self._changed = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
         self._running: asyncio.Task[None] | None = None
@@ -163,7 +164,8 @@ class Stage:
 
     async def make(self, resource: Resource, body: Object) -> Object:
         namespace = self.namespace if resource.namespaced else ""
-        return await self.client.write(verbs.create(resource, body, namespace=namespace), _json)
+        request = verbs.create(resource, body, namespace=namespace)
+        return self._remember(await self.client.write(request, _json))
 
     async def change(self, manifest: Object, **spec: Any) -> None:
         """Merge something into the spec."""
@@ -209,9 +211,16 @@ class Stage:
     ) -> Object:
         namespace = self.namespace if resource.namespaced else ""
         kind = STRATEGIC_PATCH if strategic else MERGE_PATCH
-        return await self.client.write(
+        answer = await self.client.write(
             verbs.patch(resource, name, body, kind=kind, namespace=namespace), _json
         )
+        return self._remember(answer)
+
+    def _remember(self, answer: Object) -> Object:
+        """What is asked of an object is asked of what it is after our last write."""
+        meta = answer["metadata"]
+        self._written[meta["uid"]] = number(meta["resourceVersion"])
+        return answer
 
     async def set_image(self, manifest: Object, image: str) -> None:
         """Change the image of the first container, as `kubectl set image` does."""
@@ -331,8 +340,13 @@ class Stage:
         await self.until(complete, "the condition Complete")
 
     def observed(self, manifest: Object) -> bool:
+        """Whether the controller says that it has seen what the set is now."""
         found = self._found(manifest)
-        return found is not None and (found.status.observed_generation == found.metadata.generation)
+        if found is None:
+            return False
+        version = number(found.metadata.resource_version)
+        fresh = version >= self._written.get(found.uid, 0)
+        return fresh and found.status.observed_generation == found.metadata.generation
 
     async def settled(self, manifest: Object) -> None:
         """Wait until the controller has seen all there is and finds nothing to do about it."""
@@ -427,16 +441,15 @@ def daemonset(
     **spec: Any,
 ) -> Object:
     """A manifest as users write them."""
-    labels = {"app": name}
     pod_spec = {"containers": [{"name": "agent", "image": image}]}
-    made: Object = {"metadata": {"labels": labels}, "spec": pod_spec}
+    made: Object = {"metadata": {"labels": {"app": name}}, "spec": pod_spec}
     for key, value in (template or {}).items():
         made[key] = {**made[key], **value}
     manifest: Object = {
         "apiVersion": api_version,
         "kind": "DaemonSet",
         "metadata": {"name": name},
-        "spec": {"selector": {"matchLabels": labels}, "template": made, **spec},
+        "spec": {"selector": {"matchLabels": {"app": name}}, "template": made, **spec},
     }
     if rolling is not None:
         strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}

@@ -1,0 +1,149 @@
+"""Updating some nodes first: selector, partition, pause, progressive creation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.e2e.conftest import Play
+from tests.e2e.stage import Stage, daemonset
+
+from everynode.kube.resources import ADVANCED_V1ALPHA1
+
+CANARY = {"matchLabels": {"nodeType": "canary"}}
+V1ALPHA1 = "apps.kruise.io/v1alpha1"
+VERSIONS = pytest.mark.parametrize("version", [V1ALPHA1, "apps.kruise.io/v1beta1"])
+
+
+async def label_canaries(stage: Stage, *numbers: int) -> None:
+    for number in numbers:
+        await stage.label_node(f"node-{number:04}", nodeType="canary")
+
+
+@VERSIONS
+async def test_a_selector_updates_only_the_nodes_it_selects(play: Play, version: str) -> None:
+    async with play(nodes=4) as stage:
+        await label_canaries(stage, 1, 3)
+        manifest = daemonset(api_version=version, rolling={"selector": CANARY})
+        await stage.start(manifest, 4)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until_running("agent:v2", 2)
+        await stage.settled(manifest)
+        assert stage.running("agent:v2") == ["node-0001", "node-0003"]
+        assert stage.running("agent:v1") == ["node-0002", "node-0004"]
+        await label_canaries(stage, 2)
+        await stage.until_running("agent:v2", 3)
+        await stage.set_rolling(manifest, selector=None)
+        await stage.until_running("agent:v2", 4)
+
+
+@VERSIONS
+async def test_a_partition_holds_nodes_back_until_it_is_lowered(play: Play, version: str) -> None:
+    async with play(nodes=5) as stage:
+        manifest = daemonset(api_version=version, rolling={"maxUnavailable": 5, "partition": 3})
+        await stage.create(manifest)
+        await stage.until_running("agent:v1", 5)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until_running("agent:v2", 2)
+        await stage.settled(manifest)
+        assert stage.running("agent:v2") == ["node-0004", "node-0005"]
+        await stage.set_rolling(manifest, partition=0)
+        await stage.until_running("agent:v2", 5)
+
+
+async def test_a_partition_in_percent_is_rounded_down(play: Play) -> None:
+    async with play(nodes=5) as stage:
+        manifest = daemonset(rolling={"maxUnavailable": 5, "partition": "50%"})
+        await stage.start(manifest, 5)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until_running("agent:v2", 3)
+        await stage.settled(manifest)
+        assert stage.running("agent:v1") == ["node-0001", "node-0002"]
+
+
+async def test_selector_partition_and_max_unavailable_hold_together(play: Play) -> None:
+    async with play(nodes=6) as stage:
+        await label_canaries(stage, 1, 2, 3, 4)
+        rolling = {"selector": CANARY, "partition": 3, "maxUnavailable": 2}
+        manifest = daemonset(api_version=V1ALPHA1, rolling=rolling)
+        await stage.start(manifest, 6)
+        seen = stage.observe(6)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until_running("agent:v2", 3)
+        await stage.settled(manifest)
+        assert stage.running("agent:v2") == ["node-0002", "node-0003", "node-0004"]
+        assert seen.most_down == 2
+
+
+@VERSIONS
+async def test_paused_starts_no_update_and_serves_new_nodes_as_they_were(
+    play: Play, version: str
+) -> None:
+    async with play(nodes=3) as stage:
+        manifest = daemonset(api_version=version, rolling={"paused": True})
+        await stage.start(manifest, 3)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.settled(manifest)
+        assert len(stage.running("agent:v1")) == 3
+        await stage.add_node("late-one")
+        await stage.until(lambda: "late-one" in stage.images(), "the new node is served")
+        assert stage.images()["late-one"] == "agent:v1"
+        await stage.until(lambda: _says(stage, manifest, "Paused"), "the condition Paused")
+        await stage.set_rolling(manifest, paused=False)
+        await stage.until_running("agent:v2", 4)
+        await stage.until_complete(manifest)
+        assert not _says(stage, manifest, "Paused")
+
+
+async def test_pausing_in_the_middle_lets_nothing_more_begin(play: Play) -> None:
+    async with play(nodes=6) as stage:
+        manifest = daemonset()
+        await stage.start(manifest, 6)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until(lambda: len(stage.running("agent:v2")) >= 1, "the first one is updated")
+        await stage.set_rolling(manifest, paused=True)
+        await stage.settled(manifest)
+        await stage.until(lambda: len(stage.images()) == 6, "what was begun is finished")
+        updated = len(stage.running("agent:v2"))
+        await stage.settled(manifest)
+        assert len(stage.running("agent:v2")) == updated < 6
+
+
+async def test_the_progressive_annotation_limits_creation_by_the_partition(play: Play) -> None:
+    async with play(nodes=5) as stage:
+        manifest = daemonset(api_version=V1ALPHA1, rolling={"partition": 3})
+        annotations = {"daemonset.kruise.io/progressive-create-pod": "true"}
+        manifest["metadata"]["annotations"] = annotations
+        await stage.create(manifest)
+        await stage.until_running("agent:v1", 2)
+        await stage.settled(manifest)
+        assert len(stage.all_pods()) == 2
+        await stage.patch(
+            ADVANCED_V1ALPHA1,
+            "agent",
+            {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}},
+        )
+        await stage.until_running("agent:v1", 5)
+
+
+async def test_the_scale_strategy_limits_creation_by_the_partition(play: Play) -> None:
+    async with play(nodes=4) as stage:
+        manifest = daemonset(
+            rolling={"partition": "50%"}, scaleStrategy={"partitionedScaling": True}
+        )
+        await stage.create(manifest)
+        await stage.until_running("agent:v1", 2)
+        await stage.settled(manifest)
+        assert len(stage.all_pods()) == 2
+        await stage.change(manifest, scaleStrategy={"partitionedScaling": False})
+        await stage.until_running("agent:v1", 4)
+
+
+async def test_without_it_a_partition_withholds_no_pod(play: Play) -> None:
+    async with play(nodes=3) as stage:
+        await stage.start(daemonset(rolling={"partition": 3}), 3)
+
+
+def _says(stage: Stage, manifest: dict[str, Any], kind: str) -> bool:
+    condition = stage.condition(manifest, kind)
+    return condition is not None and condition.status == "True"
