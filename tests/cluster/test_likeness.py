@@ -78,11 +78,7 @@ def plain(value: Any, key: str = "") -> Any:
     if isinstance(value, list):
         items = [plain(item) for item in value]
         # A real server checks some things twice, and says so twice.
-        return (
-            list(msgspec.json.decode(msgspec.json.encode(_unique(items))))
-            if key == "causes"
-            else items
-        )
+        return _unique(items) if key == "causes" else items
     if key == "resourceVersion" and value:
         return "VERSION"
     if isinstance(value, str):

@@ -35,3 +35,11 @@ async def test_name_of_a_namespace_has_no_dots(cluster: Cluster) -> None:
     answer = await cluster.post(SPACES, {"metadata": {"name": "a.b"}})
     assert answer.status == 422
     assert "must not contain dots" in answer.message
+
+
+async def test_namespaces_of_the_cluster_itself_stay(cluster: Cluster) -> None:
+    answer = await cluster.delete(f"{SPACES}/kube-system")
+    assert (answer.status, answer.message) == (
+        403,
+        'namespaces "kube-system" is forbidden: this namespace may not be deleted',
+    )

@@ -18,6 +18,12 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 class SecretRules(Rules):
     """What is given in plain text is stored in base64."""
 
+    fields = ("type",)
+
+    def selectable(self, obj: Object) -> tuple[str, ...]:
+        """What sort of secret it is."""
+        return (obj.get("type", ""),)
+
     def default(self, obj: Object) -> Object:
         """Fold `stringData` into `data`."""
         made = {**obj}

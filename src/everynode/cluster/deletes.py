@@ -101,6 +101,8 @@ def delete_object(call: Call, record: Record, options: Options) -> Response:
     """Delete one object as far as it can be now."""
     check_preconditions(call, record, options)
     obj = call.stored(record)
+    if why := call.kind.rules.undeletable(obj):
+        raise errors.forbidden(call.kind, record.name, why)
     dry = bool(options.dry_run)
     changed = _mark(call, obj, options)
     if not changed and "deletionTimestamp" in obj["metadata"]:

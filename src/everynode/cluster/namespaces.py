@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from everynode.api.validation.names import dns_label
 from everynode.cluster.rules import Rules, World
 
 Object = dict[str, Any]
 
-NAME_LABEL = "kubernetes.io/metadata.name"
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+_IMMORTAL: Final = ("default", "kube-system", "kube-public")
 
 
 class NamespaceRules(Rules):
@@ -42,6 +43,10 @@ class NamespaceRules(Rules):
         """Pods of the namespace need an account to run under."""
         account = {"metadata": {"name": "default"}}
         return [("serviceaccounts", obj["metadata"]["name"], account)]
+
+    def undeletable(self, obj: Object) -> str:
+        """A cluster needs some of its namespaces."""
+        return "this namespace may not be deleted" if obj["metadata"]["name"] in _IMMORTAL else ""
 
     def prepare_update(self, new: Object, old: Object, world: World) -> None:
         """Finalizers in the spec change only through their own door."""

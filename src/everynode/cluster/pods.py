@@ -5,14 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-import msgspec
-
 from everynode.api.daemonset import Fault
-from everynode.api.defaults import default_pod
-from everynode.api.validation.scheduling import check_affinity
-from everynode.api.validation.template import validate_pod
 from everynode.cluster import admission
 from everynode.cluster.conditions import set_condition
+from everynode.cluster.podspecs import spec_faults, with_defaults
 from everynode.cluster.qos import qos_class
 from everynode.cluster.resize import container_faults, keep_all_but_resources, resize_faults
 from everynode.cluster.rules import Rules, World
@@ -73,7 +69,7 @@ class PodRules(Rules):
 
     def default(self, obj: Object) -> Object:
         """Fill in what pods get by default."""
-        return default_pod(obj)
+        return with_defaults(obj)
 
     def prepare_create(self, obj: Object, world: World) -> None:
         """It starts pending."""
@@ -147,26 +143,6 @@ class PodRules(Rules):
             return 0
         period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 0)
         return 1 if period < 0 else int(period)
-
-
-# Specs that were found right, without what names the node: all pods of a DaemonSet share one.
-_RIGHT: Final[dict[bytes, None]] = {}
-_MOST_RIGHT: Final = 4096
-
-
-def spec_faults(pod: Object) -> list[Fault]:
-    """Everything wrong with a pod's spec; looked into only once for all that are alike."""
-    spec = pod["spec"]
-    shared = {k: v for k, v in spec.items() if k not in ("affinity", "nodeName")}
-    key = msgspec.json.encode(shared)
-    if key in _RIGHT:
-        return list(check_affinity(spec, "spec"))
-    faults = [f for f in validate_pod(pod) if f.path.startswith("spec")]
-    if not faults:
-        if len(_RIGHT) >= _MOST_RIGHT:
-            del _RIGHT[next(iter(_RIGHT))]
-        _RIGHT[key] = None
-    return faults
 
 
 def _deadline_faults(after: Object, before: Object) -> list[Fault]:

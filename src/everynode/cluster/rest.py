@@ -21,6 +21,7 @@ from everynode.cluster.daemonsets import AdvancedDaemonSetRules
 from everynode.cluster.deadlines import allowed_seconds
 from everynode.cluster.discovery import Discovery
 from everynode.cluster.errors import Refusal, internal, method_not_allowed, timed_out
+from everynode.cluster.expiry import Expiry
 from everynode.cluster.kinds import Registry
 from everynode.cluster.paths import locate
 from everynode.cluster.store import Change, Store
@@ -64,6 +65,7 @@ class Api:
         self._discovery = Discovery(self.site.kinds)
         self._watches: dict[int, Watch] = {}
         self.store.observe(DEFINITIONS, self._defined)
+        Expiry(self.store, clock)
         for record in self.store.collection(DEFINITIONS).scan():
             self._definitions.define(decode_object(record.body))
         if not self.store.collection("namespaces"):

@@ -103,6 +103,10 @@ class Rules:
         """Undo what a write to another subresource may not change, and say what is wrong."""
         raise NotImplementedError(part)
 
+    def undeletable(self, obj: Object) -> str:
+        """Why an object may not be deleted at all; empty for those that may."""
+        return ""
+
     def grace(self, obj: Object, asked: int | None) -> int | None:
         """Seconds the object gets to end itself; None for kinds that simply go."""
         return None
