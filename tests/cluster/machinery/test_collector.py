@@ -135,6 +135,17 @@ async def test_an_owner_of_a_kind_that_nobody_knows_is_believed() -> None:
         assert await names(world) == ["one"]
 
 
+@virtual
+async def test_an_owner_of_a_kind_that_comes_later_is_looked_for_then() -> None:
+    async with running() as world:
+        strange = {"apiVersion": "example.io/v1", "kind": "Thing", "name": "x", "uid": "1-2-3"}
+        await world.create(PODS, pod_body("one", owners=[strange]))
+        await world.pass_time(1)
+        await world.ask(verbs.create(CRDS, DEFINITION))
+        await world.pass_time(5)
+        assert await names(world) == []
+
+
 THINGS = Resource("example.io", "v1", "things", "Thing")
 DEFINITION = {
     "metadata": {"name": "things.example.io"},

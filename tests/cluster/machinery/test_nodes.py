@@ -87,6 +87,26 @@ async def test_a_stopped_node_starts_and_ends_nothing_until_it_is_back() -> None
 
 
 @virtual
+async def test_answers_that_come_after_the_watch_has_told_all_lose_nothing() -> None:
+    async with running(lag=0.3) as world:
+        await world.create(PODS, pod_body("one", node="node-0001", tolerations=TOLERANT))
+        await world.ready("one")
+        await world.annotate_node("node-0001", stopped="true")
+        await world.pass_time(42)
+        assert len(await taints(world, "node-0001")) == 2
+        assert condition(await world.pod("one"), "Ready")["status"] == "False"
+        await world.annotate_node("node-0001", stopped=None)
+        await world.pass_time(0.1)
+        await world.annotate_node("node-0001", not_ready="true")
+        await world.pass_time(12)  # a zone loses a node only every ten seconds
+        assert await ready(world, "node-0001") == "False"
+        assert await taints(world, "node-0001") == [
+            "node.kubernetes.io/not-ready:NoExecute",
+            "node.kubernetes.io/not-ready:NoSchedule",
+        ]
+
+
+@virtual
 async def test_a_short_silence_goes_unnoticed() -> None:
     async with running() as world:
         await world.annotate_node("node-0001", stopped="true")

@@ -87,9 +87,13 @@ class LoopClock:
 
 
 class Ledger:
-    """A transport that notes every write that passes through it."""
+    """A transport that notes every write that passes through it.
 
-    def __init__(self, below: Transport) -> None:
+    With a lag, answers come so many seconds after the watches have told what was done.
+    """
+
+    def __init__(self, below: Transport, lag: float) -> None:
+        self._lag = lag
         self.writes: list[Request] = []
         self.sent = 0
         self._below = below
@@ -98,7 +102,10 @@ class Ledger:
         self.sent += 1
         if verbs.is_write(request):
             self.writes.append(request)
-        return await self._below.send(request)
+        answer = await self._below.send(request)
+        if self._lag:
+            await asyncio.sleep(self._lag)
+        return answer
 
     async def open(self, request: Request) -> Stream:
         return await self._below.open(request)
@@ -115,10 +122,10 @@ class Ledger:
 class World:
     """An API with machinery behind it, as a test speaks to it."""
 
-    def __init__(self, api: Api, clock: LoopClock, options: Options) -> None:
+    def __init__(self, api: Api, clock: LoopClock, options: Options, lag: float) -> None:
         self.api = api
         self.clock = clock
-        self.ledger = Ledger(LocalTransport(api))
+        self.ledger = Ledger(LocalTransport(api), lag)
         self.machinery = Machinery(self.ledger, clock, options)
         self._transport = LocalTransport(api)
 
@@ -233,11 +240,11 @@ async def _value(holds: Callable[[], Any]) -> bool:
 
 @asynccontextmanager
 async def running(
-    options: Options | None = None, *, api: Api | None = None
+    options: Options | None = None, *, api: Api | None = None, lag: float = 0.0
 ) -> AsyncIterator[World]:
     """A cluster whose nodes are registered."""
     clock = LoopClock()
-    world = World(api or Api(clock=clock), clock, options or Options(nodes=3))
+    world = World(api or Api(clock=clock), clock, options or Options(nodes=3), lag)
     task = asyncio.ensure_future(world.machinery.run())
     ready = asyncio.ensure_future(world.machinery.ready())
     try:

@@ -81,6 +81,7 @@ class Collector:
         self._timers = timers
         self._kinds = Kinds([])
         self._absent: OrderedDict[str, None] = OrderedDict()
+        self._puzzling: dict[str, None] = {}  # things whose owner is of a kind nobody knows
         self._queue: OrderedDict[str, None] = OrderedDict()
         self._work = asyncio.Semaphore(0)
         self._kinds_changed = asyncio.Event()
@@ -135,6 +136,9 @@ class Collector:
                 )
                 self._watchers.append(watcher)
                 self._watching[resource] = group.create_task(watcher.run())
+        puzzling, self._puzzling = self._puzzling, {}
+        for uid in puzzling:
+            self._look_at(uid)
         return True
 
     def see(self, resource: Resource, item: Bare | Pod) -> None:
@@ -162,6 +166,7 @@ class Collector:
     def lose(self, uid: str) -> None:
         """An object is gone."""
         thing = self.graph.remove(uid)
+        self._puzzling.pop(uid, None)
         self._note_absent(uid)
         for owned in self.graph.owned_by(uid):
             self._look_at(owned.uid)
@@ -267,6 +272,7 @@ class Collector:
         resource = self._kinds.of(owner.api_version, owner.kind)
         if resource is None:
             # Perhaps a kind whose definition comes later: nothing is removed on suspicion.
+            self._puzzling[thing.uid] = None
             return _stand_in(owner)
         namespace = thing.namespace if resource.namespaced else ""
         if resource.namespaced and not namespace:

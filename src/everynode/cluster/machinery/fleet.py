@@ -28,8 +28,9 @@ from everynode.cluster.machinery.registration import (
 from everynode.cluster.machinery.seats import Seat, Setting
 from everynode.cluster.machinery.shared import NODE, Shared
 from everynode.cluster.machinery.timers import Timers
-from everynode.cluster.machinery.writes import Answer, Writes
+from everynode.cluster.machinery.writes import Answer, Writes, version_in
 from everynode.kube import verbs
+from everynode.kube.cache import number
 from everynode.kube.errors import AlreadyExists, KubeError
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import NODES
@@ -192,6 +193,9 @@ class Fleet:
         if isinstance(answer, KubeError):
             _LOG.warning("%s, trying again", answer)
             self._timers.after(_RETRY, partial(self._report_again, seat))
+        elif number(seat.node.metadata.resource_version) >= version_in(answer):
+            # What changed meanwhile was told before our answer came, and will not be told again.
+            self._report_again(seat)
 
     def _report_again(self, seat: Seat) -> None:
         if self.seats.get(seat.name) is seat:

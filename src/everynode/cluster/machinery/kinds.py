@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from collections.abc import Callable
 from typing import Final
 
@@ -62,18 +64,20 @@ class Kinds:
 
 async def discover(transport: Transport) -> Kinds:
     """Ask a server for its kinds; raises KubeError when it does not say."""
-    found = await _entries(transport, "", "v1")
-    groups = _decode_groups(await _read(transport, "/apis"))
-    for group in groups.groups:
-        seen: dict[str, None] = {}
-        # A kind may be missing from the preferred version.
-        versions = [group.preferred_version, *group.versions]
-        for version in dict.fromkeys(each.version for each in versions):
-            for resource in await _entries(transport, group.name, version):
-                if resource.plural not in seen:
-                    seen[resource.plural] = None
-                    found.append(resource)
-    return Kinds(found)
+    groups = _decode_groups(await _read(transport, "/apis")).groups
+    places = [("", "v1"), *((group.name, version) for group in groups for version in _order(group))]
+    listed = await asyncio.gather(*(_entries(transport, *place) for place in places))
+    # A kind may be missing from the preferred version, so the first one that has it counts.
+    found: dict[tuple[str, str], Resource] = {}
+    for resource in itertools.chain.from_iterable(listed):
+        found.setdefault((resource.group, resource.plural), resource)
+    return Kinds(list(found.values()))
+
+
+def _order(group: _Group) -> list[str]:
+    """The versions of a group, the preferred one first."""
+    versions = [group.preferred_version, *group.versions]
+    return list(dict.fromkeys(each.version for each in versions))
 
 
 async def _entries(transport: Transport, group: str, version: str) -> list[Resource]:

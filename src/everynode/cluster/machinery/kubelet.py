@@ -10,11 +10,11 @@ import msgspec
 
 from everynode.cluster.machinery.acceptance import choose_victim, refuse, refuse_resize
 from everynode.cluster.machinery.lives import Course, PodLife
-from everynode.cluster.machinery.objects import Pod, decode_bare
+from everynode.cluster.machinery.objects import Pod
 from everynode.cluster.machinery.seats import Seat
 from everynode.cluster.machinery.status import OWN_CONDITIONS, pod_status
 from everynode.cluster.machinery.timers import NEVER, Timers
-from everynode.cluster.machinery.writes import Answer, Writes
+from everynode.cluster.machinery.writes import Answer, Writes, version_in
 from everynode.kube import verbs
 from everynode.kube.cache import number
 from everynode.kube.errors import Conflict, KubeError, NotFound
@@ -50,8 +50,8 @@ class Kubelet:
     def follow(self, life: PodLife, seat: Seat, pod: Pod) -> None:
         """A pod has changed in the API."""
         life.follow(pod, self._timers.now())
-        if not life.writing and _contradicted(life):
-            life.written, life.stale = b"", True
+        if not life.writing:
+            self._mind(life)
         self._consider_resize(life, seat)
         self.look(life, seat)
 
@@ -85,6 +85,11 @@ class Kubelet:
         if life.stale and not life.writing:
             self._report(life, seat)
         self._arm(life, seat)
+
+    def _mind(self, life: PodLife) -> None:
+        """Write again what somebody else has written differently."""
+        if _contradicted(life):
+            life.written, life.stale = b"", True
 
     def _consider_resize(self, life: PodLife, seat: Seat) -> None:
         if life.course is not Course.LIVING:
@@ -130,9 +135,9 @@ class Kubelet:
         life.stale = life.stale or life.course is Course.STOPPED
         if not isinstance(answer, KubeError):
             life.written = status
-            if answer.body:
-                version = number(decode_bare(answer.body).metadata.resource_version)
-                life.written_version = max(life.written_version, version)
+            life.written_version = max(life.written_version, version_in(answer))
+            # What others wrote meanwhile may have been told before our own answer came.
+            self._mind(life)
             self.look(life, seat)
         elif isinstance(answer, NotFound | Conflict):
             # Another pod has the name, or nobody: the watch will tell.

@@ -13,7 +13,7 @@ import msgspec
 
 from everynode.api.objects import Partial
 from everynode.clock import Clock
-from everynode.cluster.machinery.kinds import discover
+from everynode.cluster.machinery.kinds import Kinds, discover
 from everynode.cluster.machinery.timers import Timers
 from everynode.cluster.machinery.writes import ask
 from everynode.kube import verbs
@@ -65,6 +65,7 @@ class NamespaceController:
         )
         self._queue: asyncio.Queue[str] = asyncio.Queue()
         self._queued: dict[str, None] = {}
+        self._kinds: dict[str, Kinds] = {}  # of namespaces that are on their way out
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -80,6 +81,8 @@ class NamespaceController:
     def _on_namespace(self, before: Namespace | None, after: Namespace | None) -> None:
         if after is not None and _ends(after):
             self._enqueue(after.metadata.name)
+        elif before is not None:
+            self._kinds.pop(before.metadata.name, None)
 
     def _enqueue(self, name: str) -> None:
         if name not in self._queued:
@@ -102,7 +105,9 @@ class NamespaceController:
         """Remove everything; pods first, as others may be needed by them. Is nothing left?"""
         if not await self._clear(PODS, name):
             return False
-        kinds = await discover(self._transport)
+        kinds = self._kinds.get(name)
+        if kinds is None:
+            kinds = self._kinds[name] = await discover(self._transport)
         left = [
             resource
             for resource in kinds.all

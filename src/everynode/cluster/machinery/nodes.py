@@ -18,9 +18,10 @@ from everynode.cluster.machinery.scheduler import status_patch
 from everynode.cluster.machinery.seats import Setting
 from everynode.cluster.machinery.shared import NODE, Shared
 from everynode.cluster.machinery.timers import Timers
-from everynode.cluster.machinery.writes import Answer, Writes, ignore
+from everynode.cluster.machinery.writes import Answer, Writes, ignore, version_in
 from everynode.cluster.machinery.zones import Zones, zone_of
 from everynode.kube import verbs
+from everynode.kube.cache import number
 from everynode.kube.errors import Conflict, KubeError, NotFound
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import NODES
@@ -190,10 +191,13 @@ class NodeController:
         node = self._shared.nodes.get(name)
         if node is None or isinstance(answer, NotFound):
             return
-        if isinstance(answer, KubeError) and not isinstance(answer, Conflict):
-            _LOG.warning("%s, trying again", answer)
         if isinstance(answer, KubeError):
+            if not isinstance(answer, Conflict):
+                _LOG.warning("%s, trying again", answer)
             self._timers.after(_RETRY, partial(self._taint_again, name))
+        elif number(node.metadata.resource_version) >= version_in(answer):
+            # What changed meanwhile was told before our answer came, and will not be told again.
+            self._taint(node)
 
     def _taint_again(self, name: str) -> None:
         node = self._shared.nodes.get(name)

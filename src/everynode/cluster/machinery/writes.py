@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from everynode.cluster.machinery.objects import decode_bare
+from everynode.kube.cache import number
 from everynode.kube.errors import KubeError, from_response, from_transport
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Transport, TransportError
@@ -67,6 +69,13 @@ async def ask(transport: Transport, request: Request) -> Answer:
     except TransportError as error:
         return from_transport(request, error)
     return response if response.ok else from_response(request, response)
+
+
+def version_in(answer: Answer) -> int:
+    """The version of the object that an answer carries, 0 where there is none."""
+    if isinstance(answer, KubeError) or not answer.body:
+        return 0
+    return number(decode_bare(answer.body).metadata.resource_version)
 
 
 def ignore(answer: Answer) -> None:
