@@ -111,7 +111,7 @@ class Referee:
         """The old or useless pods that were taken for the update."""
         found = []
         for action in actions:
-            if isinstance(action, CreatePod):
+            if isinstance(action, CreatePod) or action.node not in self.views:
                 continue
             marked = isinstance(action, PatchPod) and action.because in (
                 Because.HOOK,

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.decide.fleet import NOW, at
+
+from everynode.api.daemonset import Fault
+from everynode.api.objects import Condition
+from everynode.decide.conditions import Picture, write_conditions
+
+
+def picture(**more: Any) -> Picture:
+    given: dict[str, Any] = {"desired": 10, "updated": 4, "available": 9, "max_unavailable": 1}
+    return Picture(**(given | more))
+
+
+def written(shown: Picture, *observed: Condition, now: float = NOW) -> dict[str, Condition]:
+    return {each.type: each for each in write_conditions(shown, observed, now)}
+
+
+def test_the_four_conditions_are_always_there() -> None:
+    assert list(written(picture())) == ["Progressing", "Available", "Complete", "Paused"]
+
+
+def test_a_rollout_that_moves_is_progressing() -> None:
+    said = written(picture(moving=1, turn=5))
+    assert (said["Progressing"].status, said["Progressing"].reason) == ("True", "RollingOut")
+    assert said["Progressing"].message == "of 10 nodes 4 updated, 1 on their way, 5 to come"
+    assert (said["Complete"].status, said["Complete"].reason) == ("False", "RollingOut")
+    assert said["Complete"].message == "4 of 10 nodes are updated"
+
+
+def test_a_finished_rollout_is_complete_and_no_longer_progressing() -> None:
+    said = written(picture(updated=10, available=10))
+    assert (said["Complete"].status, said["Complete"].reason) == ("True", "AllNodesUpdated")
+    assert (said["Progressing"].status, said["Progressing"].reason) == ("False", "Complete")
+
+
+def test_no_node_at_all_is_complete() -> None:
+    assert written(picture(desired=0, updated=0, available=0))["Complete"].status == "True"
+
+
+def test_what_nodes_wait_for_is_counted_and_named() -> None:
+    waiting = {
+        "Hook": ["n9"],
+        "NodeNotReady": ["n1", "n2", "n3", "n4", "n5"],
+        "ImagePullBackOff": ["n6", "n7"],
+    }
+    said = written(picture(desired=288, updated=200, waiting=waiting, held=3))
+    assert said["Progressing"].status == "False"
+    assert said["Progressing"].reason == "NodeNotReady"
+    assert said["Progressing"].message == (
+        "8 of 288 nodes wait: 5 NodeNotReady (n1, n2, n3, …), 2 ImagePullBackOff (n6, n7), "
+        "1 Hook (n9); of 288 nodes 200 updated, 3 held"
+    )
+
+
+def test_one_node_that_waits_is_one() -> None:
+    said = written(picture(waiting={"Hook": ["n9"]}))
+    assert said["Progressing"].message.startswith("1 of 10 nodes waits: 1 Hook (n9)")
+
+
+def test_a_message_never_grows_without_bound() -> None:
+    waiting = {f"Odd{i}": [f"n{i}"] for i in range(500)}
+    assert len(written(picture(waiting=waiting))["Progressing"].message) < 1000
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"paused": True, "waiting": {"Hook": ["n1"]}}, "Paused"),
+        ({"on_delete": True}, "OnDelete"),
+        ({"on_delete": True, "waiting": {"Hook": ["n1"]}}, "Hook"),
+        ({"held": 6}, "Held"),
+        ({}, "Waiting"),
+    ],
+)
+def test_what_stands_still_says_who_holds_it(more: dict[str, Any], reason: str) -> None:
+    said = written(picture(**more))
+    assert (said["Progressing"].status, said["Progressing"].reason) == ("False", reason)
+    assert said["Complete"].reason == reason
+
+
+@pytest.mark.parametrize(
+    ("available", "status", "reason"),
+    [(9, "True", "EnoughAvailable"), (8, "False", "TooFewAvailable")],
+)
+def test_availability_is_measured_by_what_may_be_down(
+    available: int, status: str, reason: str
+) -> None:
+    said = written(picture(available=available))["Available"]
+    assert (said.status, said.reason) == (status, reason)
+    assert said.message == f"{available} of 10 nodes have an available pod"
+
+
+def test_paused_says_how_far_it_has_come() -> None:
+    said = written(picture(paused=True))["Paused"]
+    assert (said.status, said.reason) == ("True", "Paused")
+    assert said.message.startswith("4 of 10 nodes are updated; the others stay as they are")
+    assert written(picture())["Paused"].status == "False"
+
+
+def test_exceptional_conditions_appear_when_needed_and_then_stay() -> None:
+    said = written(picture(clashing=2, faults=(Fault("spec.burstReplicas", "is no number"),)))
+    assert said["SurgeCannotFit"].status == "True"
+    assert "on 2 nodes" in said["SurgeCannotFit"].message
+    assert said["Faulty"].message == "spec.burstReplicas: is no number"
+    after = written(picture(), said["SurgeCannotFit"], said["Faulty"])
+    assert after["SurgeCannotFit"].status == "False"
+    assert after["Faulty"].status == "False"
+
+
+def test_time_moves_only_when_the_status_does() -> None:
+    first = written(picture(moving=1))["Progressing"]
+    assert first.last_transition_time == datetime.fromtimestamp(NOW, UTC)
+    second = written(picture(moving=2), first, now=NOW + 9)["Progressing"]
+    assert second.message != first.message
+    assert second.last_transition_time == first.last_transition_time
+    third = written(picture(updated=10, available=10), second, now=NOW + 9.7)["Progressing"]
+    assert third.last_transition_time == at(NOW + 9)
+
+
+def test_what_says_the_same_is_kept_as_it_was_observed() -> None:
+    first = write_conditions(picture(), (), NOW)
+    again = write_conditions(picture(), first, NOW + 99)
+    assert again == first
+    assert all(one is other for one, other in zip(first, again, strict=True))
+
+
+def test_conditions_of_others_survive_in_their_place() -> None:
+    other = Condition("Blessed", "True", "Bishop", "by hand", at(NOW - 7))
+    mine = write_conditions(picture(), (), NOW)
+    observed = (mine[0], other, *mine[1:])
+    assert write_conditions(picture(), observed, NOW + 1) == observed
+    assert write_conditions(picture(), (other,), NOW)[0] is other

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import msgspec
+from tests.decide.fleet import (
+    NEW,
+    NOW,
+    OLD,
+    acts,
+    at,
+    brief,
+    decide,
+    make,
+    node,
+    pod,
+    revision,
+    said_of,
+    see,
+    template,
+)
+
+from everynode.api.daemonset import Amount, DaemonSetStatus, Fault, LabelSelector, Strategy
+from everynode.decide.ledger import Ledger
+from everynode.decide.steps import as_write
+from everynode.decide.view import NodeView
+
+NOTHING = DaemonSetStatus()
+
+
+def missing(count: int) -> list[NodeView]:
+    return [see(f"n{i}") for i in range(count)]
+
+
+# --- Order and pace ----------------------------------------------------------------------------
+
+
+def test_creates_go_by_name_and_before_everything_else() -> None:
+    views = [see("n9"), see("n1"), see("n5", pod(OLD, on="n5")), see("n3", pod(OLD, on="n3"))]
+    assert acts(make(strategy=Strategy(max_unavailable=Amount(4))), *views) == [
+        "create n1 v2 Missing",
+        "create n9 v2 Missing",
+        "delete n5 agent-n5-v1 Update",
+        "delete n3 agent-n3-v1 Update",
+    ]
+
+
+def test_a_burst_bounds_creates() -> None:
+    assert len(acts(make(burst=Amount(2)), *missing(5))) == 2
+
+
+def test_a_burst_in_percent_is_of_desired_rounded_down_and_one_at_least() -> None:
+    assert len(acts(make(burst=Amount(50, True)), *missing(5))) == 2
+    assert len(acts(make(burst=Amount(1, True)), *missing(5))) == 1
+    assert len(acts(make(burst=Amount(0)), *missing(5))) == 1
+
+
+def test_a_burst_counts_what_is_under_way() -> None:
+    ledger = Ledger(make(burst=Amount(2)), missing(5))
+    first = ledger.decide(NOW, NOTHING)
+    assert len(first.actions) == 2
+    assert ledger.decide(NOW, NOTHING).actions == ()
+    done = first.actions[0].node
+    ledger.observe(see(done, pod(NEW, on=done)))
+    assert len(ledger.decide(NOW, NOTHING).actions) == 1
+
+
+def test_a_burst_bounds_deletes() -> None:
+    olds = [see(f"n{i}", pod(OLD, on=f"n{i}")) for i in range(5)]
+    strategy = Strategy(max_unavailable=Amount(5))
+    assert len(acts(make(strategy=strategy, burst=Amount(2)), *olds)) == 2
+
+
+def test_a_slow_start_bounds_creates_further() -> None:
+    assert len(acts(make(), *missing(5), create_limit=1)) == 1
+    assert acts(make(), *missing(5), create_limit=0) == []
+
+
+# --- Own actions -------------------------------------------------------------------------------
+
+
+def test_deciding_again_without_looking_takes_no_more() -> None:
+    olds = [see(f"n{i}", pod(OLD, on=f"n{i}")) for i in range(3)]
+    ledger = Ledger(make(), olds)
+    assert len(ledger.decide(NOW, NOTHING).actions) == 1
+    assert ledger.decide(NOW, NOTHING).actions == ()
+
+
+def test_an_action_that_came_to_nothing_is_tried_again() -> None:
+    view = see("n1")
+    ledger = Ledger(make(), [view])
+    [action] = ledger.decide(NOW, NOTHING).actions
+    ledger.observe(msgspec.structs.replace(view, writes=(as_write(action),)))
+    assert ledger.decide(NOW, NOTHING).actions == ()
+    ledger.observe(view)
+    assert ledger.decide(NOW, NOTHING).actions == (action,)
+
+
+# --- Changes -----------------------------------------------------------------------------------
+
+
+def test_a_forgotten_node_counts_no_more() -> None:
+    ledger = Ledger(make(), [see("n1", pod(NEW)), see("n2", pod(NEW, on="n2"))])
+    assert ledger.decide(NOW, NOTHING).status.desired == 2
+    ledger.forget("n2")
+    ledger.forget("n7")
+    assert ledger.decide(NOW, NOTHING).status.desired == 1
+    assert ledger.explain("n2") is None
+
+
+def test_a_node_that_vanishes_leaves_the_scope() -> None:
+    strategy = Strategy(partition=Amount(1), max_unavailable=Amount(9))
+    views = [see(f"n{i}", pod(OLD, on=f"n{i}")) for i in range(3)]
+    ledger = Ledger(make(strategy=strategy), views)
+    assert brief(ledger.decide(NOW, NOTHING).actions) == [
+        "delete n2 agent-n2-v1 Update",
+        "delete n1 agent-n1-v1 Update",
+    ]
+    ledger.observe(NodeView("n2", None, (pod(OLD, on="n2"),)))
+    assert ledger.decide(NOW, NOTHING).status.desired == 2
+    made = ledger.explain("n1")
+    assert made is not None
+    assert made.in_scope
+
+
+def test_a_new_plan_judges_every_node_anew_and_an_equal_one_none() -> None:
+    ledger = Ledger(make(strategy=Strategy(paused=True)), [see("n1", pod(OLD))])
+    assert ledger.decide(NOW, NOTHING).actions == ()
+    before = ledger.explain("n1")
+    ledger.set_plan(make(strategy=Strategy(paused=True)))
+    assert ledger.explain("n1") is before
+    ledger.set_plan(make())
+    assert len(ledger.decide(NOW, NOTHING).actions) == 1
+
+
+def test_assessments_come_by_name() -> None:
+    ledger = Ledger(make(), [see("n2"), see("n1")])
+    ledger.decide(NOW, NOTHING)
+    assert [made.name for made in ledger.assessments()] == ["n1", "n2"]
+
+
+# --- Time --------------------------------------------------------------------------------------
+
+
+def test_the_next_look_is_when_something_changes_by_itself() -> None:
+    plan = make(min_ready_seconds=60)
+    views = [
+        see("n1", pod(NEW, since=NOW - 20)),
+        see("n2", pod(NEW, on="n2", since=NOW - 50)),
+        see("n3", pod(NEW, on="n3")),
+    ]
+    ledger = Ledger(plan, views)
+    first = ledger.decide(NOW, NOTHING)
+    assert (first.wake_at, first.status.available) == (NOW + 10, 1)
+    second = ledger.decide(NOW + 10, first.status)
+    assert (second.wake_at, second.status.available) == (NOW + 40, 2)
+    third = ledger.decide(NOW + 40, second.status)
+    assert (third.wake_at, third.status.available) == (None, 3)
+
+
+# --- What is said ------------------------------------------------------------------------------
+
+
+def test_at_rest_nothing_is_written() -> None:
+    ledger = Ledger(make(), [see("n1", pod(NEW))])
+    first = ledger.decide(NOW, NOTHING)
+    again = ledger.decide(NOW + 1000, first.status)
+    assert again.actions == ()
+    assert again.status is first.status
+    assert again.wake_at is None
+
+
+def test_a_stuck_rollout_says_what_it_waits_for() -> None:
+    views = [
+        see("n1", pod(OLD)),
+        see("n2", pod(NEW, on="n2", waiting="ImagePullBackOff")),
+        see(node("n3", ready="Unknown"), pod(OLD, on="n3", ready=False)),
+    ]
+    decision = decide(make(), views)
+    assert decision.actions == ()
+    said = said_of(decision, "Progressing")
+    assert said.status == "False"
+    assert said.message == (
+        "2 of 3 nodes wait: 1 ImagePullBackOff (n2), 1 NodeNotReady (n3); "
+        "of 3 nodes 1 updated, 1 to come"
+    )
+
+
+def test_what_is_wrong_with_the_daemonset_is_said_once() -> None:
+    plan = make(faults=(Fault("spec.burstReplicas", "is no number"),))
+    first = decide(plan, [])
+    assert [notice.reason for notice in first.notices] == ["Faulty"]
+    assert said_of(first, "Faulty").message == "spec.burstReplicas: is no number"
+    assert decide(plan, [], status=first.status).notices == ()
+
+
+def test_a_surge_that_cannot_fit_is_said() -> None:
+    ports = [{"containerPort": 1, "hostPort": 80}]
+    made = template(containers=[{"name": "agent", "image": "a", "ports": ports}])
+    plan = make(
+        strategy=Strategy(max_unavailable=Amount(0), max_surge=Amount(1)),
+        old=revision(OLD, template=made),
+        new=revision(NEW, template=made),
+    )
+    decision = decide(plan, [see("n1", pod(OLD))])
+    assert decision.actions == ()
+    assert said_of(decision, "SurgeCannotFit").status == "True"
+    assert [notice.reason for notice in decision.notices] == ["SurgeCannotFit"]
+
+
+def test_a_daemonset_that_selects_every_pod_is_left_alone() -> None:
+    decision = decide(make(selector=LabelSelector()), missing(2))
+    assert (decision.actions, decision.status) == ((), NOTHING)
+    assert [notice.reason for notice in decision.notices] == ["SelectingAll"]
+
+
+def test_a_daemonset_that_is_being_deleted_is_left_alone() -> None:
+    decision = decide(make(metadata={"deletion_timestamp": at(NOW)}), missing(2))
+    assert (decision.actions, decision.status, decision.notices) == ((), NOTHING, ())
+
+
+def test_kubectl_rollout_status_sees_a_finished_rollout() -> None:
+    views = [see(f"n{i}", pod(NEW, on=f"n{i}")) for i in range(3)]
+    status = decide(make(), views).status
+    assert status.observed_generation == 2
+    assert status.updated == status.available == status.desired == 3

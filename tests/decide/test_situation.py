@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import Any
+
+from tests.decide.fleet import GPU, NEW, NOW, OLD, judge_node, make, node, pod, see
+
+from everynode.api import keys
+from everynode.api.daemonset import Amount, Strategy
+from everynode.decide.assessment import Profile
+from everynode.decide.pods import Pods
+from everynode.decide.situation import held_revision
+from everynode.decide.view import NodeView, OwnWrite, Pending
+
+SURGE = Strategy(max_unavailable=Amount(0), max_surge=Amount(1))
+PREPARING = {keys.LIFECYCLE_STATE: keys.PREPARING_DELETE}
+SILENT = node("n1", ready="Unknown")
+
+
+def cost(view: NodeView, **more: Any) -> tuple[int, int, int]:
+    made = judge_node(more.pop("plan", make()), view, **more).profile
+    return made.down, made.under_way, made.proven
+
+
+def lost(view: NodeView) -> tuple[int, int, int, int]:
+    made: Profile = judge_node(make(), view).profile
+    assert (made.down, made.under_way, made.proven) == (0, 0, 0)
+    return made.lost, made.lost_down, made.lost_under_way, made.lost_moved
+
+
+def test_an_available_pod_keeps_its_node_up() -> None:
+    assert cost(see("n1", pod(OLD))) == (0, 0, 0)
+    assert cost(see("n1", pod(NEW))) == (0, 0, 1)
+
+
+def test_a_node_emptied_for_the_target_is_down_and_under_way() -> None:
+    emptied = [
+        see("n1"),
+        see("n1", pod(OLD, deleting=NOW)),
+        see("n1", pod(OLD, labels=PREPARING)),
+        see("n1", pod(OLD, phase="Failed")),
+    ]
+    assert [cost(view) for view in emptied] == [(1, 1, 0)] * 4
+
+
+def test_a_target_that_is_not_available_is_down_and_under_way() -> None:
+    assert cost(see("n1", pod(NEW, ready=False, created=NOW - 9))) == (1, 1, 0)
+
+
+def test_an_old_pod_that_is_not_ready_is_down_but_not_under_way() -> None:
+    assert cost(see("n1", pod(OLD, ready=False))) == (1, 0, 0)
+
+
+def test_a_held_node_costs_nothing() -> None:
+    assert cost(see("n1"), in_scope=False) == (0, 0, 0)
+
+
+def test_a_node_that_should_have_no_pod_is_not_down() -> None:
+    assert cost(see(node("n1", taints=(GPU,)))) == (0, 0, 0)
+    assert cost(see(node("n1", taints=(GPU,)), pod(OLD, ready=False))) == (0, 0, 0)
+
+
+def test_a_tainted_node_on_its_way_to_the_target_is_down() -> None:
+    tainted = node("n1", taints=(GPU,))
+    touched = OwnWrite(Pending.PATCH, uid="uid-agent-n1-v1")
+    assert cost(see(tainted, pod(OLD), writes=(touched,))) == (1, 1, 0)
+    assert cost(see(tainted, pod(NEW, ready=False, created=NOW - 9))) == (1, 1, 0)
+
+
+def test_a_silent_node_is_counted_apart() -> None:
+    assert lost(see(SILENT, pod(OLD, ready=False))) == (1, 1, 0, 0)
+    assert lost(see(SILENT, pod(OLD))) == (1, 0, 0, 0)
+    assert lost(see(SILENT, pod(NEW, ready=False, created=NOW - 9))) == (1, 1, 1, 1)
+    assert lost(see(SILENT, pod(NEW, ready=False, created=NOW - 999))) == (1, 1, 0, 1)
+
+
+def test_a_failing_target_that_is_replaced_again_and_again_gets_its_time_each_time() -> None:
+    young = pod(NEW, phase="Failed", created=NOW - 299, ended=NOW)
+    old = pod(NEW, phase="Failed", created=NOW - 300, ended=NOW)
+    assert cost(see("n1", young)) == (1, 1, 0)
+    assert cost(see("n1", old)) == (1, 0, 0)
+
+
+def test_two_pods_are_counted_also_while_one_goes_or_comes() -> None:
+    plan = make(strategy=SURGE)
+    coming = OwnWrite(Pending.CREATE, revision=NEW)
+    going = pod(OLD, deleting=NOW)
+    for view in (
+        see("n1", pod(OLD), pod(NEW)),
+        see("n1", going, pod(NEW)),
+        see("n1", pod(OLD), writes=(coming,)),
+    ):
+        assert judge_node(plan, view).profile.doubled == 1
+    for view in (see("n1", pod(OLD)), see("n1", pod(NEW), pod(OLD, phase="Failed"))):
+        assert judge_node(plan, view).profile.doubled == 0
+    assert judge_node(plan, see(SILENT, pod(OLD), pod(NEW))).profile.lost_doubled == 1
+
+
+def test_a_held_node_lives_by_the_pod_that_serves_before_one_that_goes() -> None:
+    plan = make()
+    pods = Pods((pod(NEW, deleting=NOW, created=NOW - 900), pod(OLD, created=NOW - 100)))
+    assert held_revision(plan, pods) == OLD
+    assert held_revision(plan, Pods((pod("lost"), pod(NEW, phase="Failed")))) == NEW
+    assert held_revision(plan, Pods(())) == OLD

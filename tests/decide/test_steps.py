@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+from tests.decide.fleet import NEW, NOW, OLD, decide, make, pod, see
+
+from everynode.api.daemonset import Hook
+from everynode.decide.actions import Because, CreatePod, DeletePod, PatchPod, PodAction
+from everynode.decide.name import pod_name
+from everynode.decide.steps import Do, Step, as_write, build, remove
+from everynode.decide.view import OwnWrite, Pending
+
+HOOK = Hook(labels={"hold": "true"})
+
+
+def test_a_delete_names_the_pod_that_was_looked_at() -> None:
+    [action] = decide(make(), [see("n1", pod(OLD))]).actions
+    assert isinstance(action, DeletePod)
+    assert (action.uid, action.resource_version) == ("uid-agent-n1-v1", "1")
+
+
+def test_strangers_that_hold_the_name_make_another_one() -> None:
+    [action] = decide(make(), [see("n1", strangers=("someone",))]).actions
+    assert isinstance(action, CreatePod)
+    assert action.name == pod_name("agent", "ds", "n1", NEW, (), ("someone",))
+    assert action.body["metadata"]["name"] == action.name
+
+
+def test_a_removal_waits_behind_its_hook() -> None:
+    hooked, marked = pod(OLD, labels=HOOK.labels), pod(OLD)
+    plan = make(pre_delete=HOOK)
+    assert remove(plan, marked, Because.UPDATE) == Step(Do.DELETE, Because.UPDATE, marked)
+    assert remove(plan, hooked, Because.UPDATE) == Step(Do.MARK, Because.HOOK, hooked)
+    assert remove(make(), hooked, Because.UPDATE) == Step(Do.DELETE, Because.UPDATE, hooked)
+
+
+def test_a_refresh_with_nothing_to_do_does_nothing() -> None:
+    view = see("n1", pod(OLD))
+    assert build(make(), view, Step(Do.REFRESH, Because.GATE, view.pods[0]), NOW) == ()
+
+
+@pytest.mark.parametrize(
+    ("action", "write"),
+    [
+        (CreatePod("n1", NEW, "a", {}, Because.MISSING), OwnWrite(Pending.CREATE, revision=NEW)),
+        (DeletePod("n1", "a", "u", "1", Because.UPDATE), OwnWrite(Pending.DELETE, uid="u")),
+        (PatchPod("n1", "a", "u", {}, Because.GATE), OwnWrite(Pending.PATCH, uid="u")),
+    ],
+)
+def test_an_action_counts_as_a_write_under_way(action: PodAction, write: OwnWrite) -> None:
+    assert as_write(action) == write
