@@ -72,11 +72,13 @@ def test_record_is_read_back_as_it_was_kept() -> None:
     assert isinstance(again, Record)
 
 
-def test_observer_hears_of_changes_at_once() -> None:
-    store, heard = Store(), []
-    store.observe("things", lambda change: heard.append((change.type, change.record.name)))
+def test_observers_hear_of_changes_at_once() -> None:
+    store = Store()
+    heard: list[tuple[str, str]] = []
+    for _ in range(2):
+        store.observe("things", lambda change: heard.append((change.type, change.record.name)))
     things = store.collection("things")
     store.put(store.collection("others"), obj("z"))
     record = store.put(things, obj("a"))
     store.remove(things, record)
-    assert heard == [("ADDED", "a"), ("DELETED", "a")]
+    assert heard == [*[("ADDED", "a")] * 2, *[("DELETED", "a")] * 2]

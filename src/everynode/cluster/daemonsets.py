@@ -8,7 +8,11 @@ from everynode.api import keys
 from everynode.api.daemonset import Fault
 from everynode.api.defaults import default_daemonset
 from everynode.api.validation import native
-from everynode.api.validation.daemonset import validate_daemonset, validate_update
+from everynode.api.validation.daemonset import (
+    validate_advanced_on_server,
+    validate_daemonset,
+    validate_update,
+)
 from everynode.cluster.customresources import CustomRules
 from everynode.cluster.errors import bad_request
 from everynode.cluster.rules import Rules, World
@@ -21,11 +25,11 @@ class AdvancedDaemonSetRules(CustomRules):
 
     def create_faults(self, obj: Object, world: World) -> list[Fault]:
         """What schema and rules forbid."""
-        return _own(validate_daemonset(obj))
+        return _own(validate_advanced_on_server(obj))
 
     def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
         """The same, and another selector."""
-        return _own(validate_update(old, new))
+        return _own(validate_advanced_on_server(new, old))
 
 
 class DaemonSetRules(Rules):

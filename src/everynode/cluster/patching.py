@@ -80,7 +80,8 @@ def applied(call: Call, current: Object | None) -> Object:
         )
     if meta.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
-    _check_unknown(call, sent)
+    if call.kind.type_name is None:
+        _check_unknown(call, sent)  # of a built-in kind, apply itself takes no unknown field
     return apply(
         current,
         sent,

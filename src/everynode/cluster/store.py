@@ -98,7 +98,7 @@ class Store:
         self.journal: Journal | None = None
         self.error: Exception | None = None  # why nothing can be kept any more
         self._collections: dict[str, Collection] = {}
-        self._observers: dict[str, Callable[[Change], None]] = {}
+        self._observers: dict[str, list[Callable[[Change], None]]] = {}
         self._settling: list[tuple[int, asyncio.Future[None]]] = []
 
     def collection(self, name: str) -> Collection:
@@ -115,7 +115,7 @@ class Store:
 
     def observe(self, collection: str, observer: Callable[[Change], None]) -> None:
         """Have every change of a collection told, at once and before anybody else knows."""
-        self._observers[collection] = observer
+        self._observers.setdefault(collection, []).append(observer)
 
     async def settle(self) -> None:
         """Wait until everything that was written so far is durable."""
@@ -180,8 +180,7 @@ class Store:
         else:
             self.durable = change.version
             collection.log.wake()
-        observer = self._observers.get(collection.name)
-        if observer is not None:
+        for observer in self._observers.get(collection.name, ()):
             observer(change)
 
 
