@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
+from sortedcontainers import SortedList
+
 from everynode.api.times import format_time
 from everynode.clock import Clock
 from everynode.cluster.machinery import preemption
@@ -55,7 +57,7 @@ class Scheduler:
         self._recorder = recorder
         self._priorities = priorities
         self._spots: dict[str, Spot] = {}
-        self._names: list[str] = []  # of the nodes there are, as the search goes through them
+        self._names = SortedList()  # of the nodes there are, as the search goes through them
         self._turn = 0
         self._waiting: dict[str, Wish] = {}  # pods without a node, by uid
         self._queue: list[tuple[int, int, str]] = []
@@ -93,8 +95,10 @@ class Scheduler:
         spot = self._spots.setdefault(name, Spot())
         known = spot.node is not None
         spot.follow(after)
-        if known != (after is not None):
-            self._names = sorted(key for key, each in self._spots.items() if each.node is not None)
+        if not known and after is not None:
+            self._names.add(name)
+        elif known and after is None:
+            self._names.remove(name)
         if after is None and not spot.pods:
             del self._spots[name]
         elif after is not None and (before is None or _matters(before, after)):
