@@ -14,6 +14,7 @@ from tests.cluster.test_https import serving
 
 from everynode.clock import SystemClock
 from everynode.cluster.server import Server
+from everynode.cluster.sqlite import DataError
 
 # Starts a server on a data folder, writes through HTTPS until it is killed, and prints the name of
 # every object whose creation was acknowledged.
@@ -72,6 +73,18 @@ async def test_identity_and_objects_outlive_the_server(tmp_path: Path) -> None:
     async with serving(second) as client:
         assert second.identity == first.identity
         assert (await client.ask("GET", f"{MAPS}/a"))[0] == 200
+
+
+async def test_server_says_when_its_folder_breaks(tmp_path: Path) -> None:
+    server = Server(clock=SystemClock(), data=tmp_path)
+    waiting = asyncio.create_task(server.broken())
+    async with serving(server) as client:
+        assert (await client.ask("POST", MAPS, {"metadata": {"name": "a"}}))[0] == 201
+        assert not waiting.done()
+        server.api.store.fail(DataError("the disk is full"))
+        with pytest.raises(DataError, match="the disk is full"):
+            await waiting
+        assert (await client.ask("GET", MAPS))[0] == 500
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl on the PATH")

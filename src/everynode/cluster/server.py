@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from everynode.clock import Clock
 from everynode.cluster.builtin import builtin
@@ -13,7 +13,7 @@ from everynode.cluster.https import HttpsServer
 from everynode.cluster.local import LocalTransport
 from everynode.cluster.rest import Api
 from everynode.cluster.reviews import USER
-from everynode.cluster.sqlite import Journal
+from everynode.cluster.sqlite import DataError, Journal
 from everynode.cluster.store import Store, read_record
 
 Object = dict[str, Any]
@@ -33,9 +33,7 @@ class Server:
         self.api = Api(clock=clock, store=store)
         if self._journal is not None:
             self._journal.flush()
-        self.identity: Identity = (
-            identity_in(data, clock) if data is not None else new_identity(clock)
-        )
+        self.identity = _identity(data, clock)
         self._https = HttpsServer(self.api, token=self.identity.token, clock=clock)
 
     @property
@@ -58,6 +56,13 @@ class Server:
         if self._journal is not None:
             await self._journal.close()
 
+    async def broken(self) -> NoReturn:
+        """Wait until the data folder can no longer be written, then raise DataError.
+
+        From then on every request is refused; the process had better end.
+        """
+        raise await self.api.store.failure()
+
     def kubeconfig(self) -> Object:
         """What kubectl needs to talk to this server."""
         authority = base64.b64encode(self.identity.authority.encode()).decode()
@@ -70,6 +75,15 @@ class Server:
             "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": USER}}],
             "current-context": _NAME,
         }
+
+
+def _identity(data: Path | None, clock: Clock) -> Identity:
+    if data is None:
+        return new_identity(clock)
+    try:
+        return identity_in(data, clock)
+    except OSError as error:
+        raise DataError(f"the data folder {data} cannot be used: {error.strerror}") from None
 
 
 def restore(store: Store, journal: Journal) -> None:

@@ -14,6 +14,7 @@ from everynode.cluster.history import History, Log
 Object = dict[str, Any]
 
 _VERSION_MARK: Final = b'"resourceVersion":"'
+_NEVER: Final = 1 << 63  # no version comes that far
 _NO_LABELS: Final[dict[str, str]] = {}
 
 
@@ -125,6 +126,14 @@ class Store:
             await future
         if self.error is not None:
             raise self.error
+
+    async def failure(self) -> Exception:
+        """Wait for the day on which nothing can be kept any more, and say why."""
+        while self.error is None:
+            future = asyncio.get_running_loop().create_future()
+            self._settling.append((_NEVER, future))
+            await future
+        return self.error
 
     def put(self, collection: Collection, obj: Object, *, fields: tuple[str, ...] = ()) -> Record:
         """Write an object under the next version; the version is set in the object as well."""
