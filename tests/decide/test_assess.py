@@ -86,6 +86,11 @@ def test_after_a_refusal_nothing_is_tried_before_its_time() -> None:
     assert (later.queue, later.reason.code) == (Queue.CREATE, reasons.REFUSED)
 
 
+def test_trouble_is_forgotten_where_nothing_is_wanted_any_more() -> None:
+    made = judge_node(make(), see("n1", pod(NEW), trouble="pods is forbidden"))
+    assert made.reason.code == reasons.DONE
+
+
 # --- Reasons -----------------------------------------------------------------------------------
 
 

@@ -94,7 +94,7 @@ def _wish(node: Situation) -> Wish:
 
 def _explain(node: Situation, wish: Wish) -> Reason:
     view = node.view
-    if view.trouble:
+    if view.trouble and (wish.queue or node.busy):  # else it is over, whatever it was
         return Reason(reasons.REFUSED, reasons.shorten(view.trouble))
     if view.writes:
         return Reason(reasons.WRITING, "what we wrote last is not seen yet")

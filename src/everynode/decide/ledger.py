@@ -73,7 +73,9 @@ class Ledger:
             self._start(plan)
 
     def observe(self, view: NodeView) -> None:
-        """Take in how one node looks now."""
+        """Take in how one node looks now; a look that shows nothing new costs nothing."""
+        if self._views.get(view.name) == view:
+            return
         self._views[view.name] = view
         self._changed[view.name] = None
 
