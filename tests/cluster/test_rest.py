@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from typing import Any
 
+import msgspec
 import pytest
+from tests.cluster import questions
 from tests.cluster.asking import CORE, MAPS, PODS, Cluster, StillClock, config_map
 
 from everynode.cluster.rest import Api
@@ -106,6 +110,46 @@ async def test_broken_disk_stops_everything() -> None:
     assert answer.status == 500
     assert "no space left" in answer.message
     assert (await cluster.get(MAPS)).status == 500
+
+
+JUNK: list[Any] = [None, 0, -1, 1.5, True, "", "-", [], {}, [None], {"a": None}, ["x"], 10**30]
+ASKED = [
+    question
+    for question in (
+        *questions.NEW_PODS,
+        *questions.CHANGED_PODS,
+        *questions.DELETED_PODS,
+        *questions.DAEMONSETS,
+        *questions.STORED,
+        *questions.ADVANCED_SETS,
+    )
+    if isinstance(question.body, dict | list)
+]
+
+
+def spoilt(value: Any, chance: random.Random) -> Any:
+    """The value with something wrong somewhere."""
+    if isinstance(value, dict) and value and chance.random() < 0.8:
+        key = chance.choice(sorted(value))
+        return {**value, key: spoilt(value[key], chance)}
+    if isinstance(value, list) and value and chance.random() < 0.8:
+        place = chance.randrange(len(value))
+        return [*value[:place], spoilt(value[place], chance), *value[place + 1 :]]
+    return chance.choice(JUNK)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_no_request_breaks_the_server(cluster: Cluster, seed: int) -> None:
+    chance = random.Random(seed)
+    await cluster.create(f"{CORE}/namespaces", {"metadata": {"name": "ns"}})
+    for question in chance.choices(ASKED, k=400):
+        body = spoilt(question.body, chance) if chance.random() < 0.7 else question.body
+        raw = msgspec.json.encode(body).replace(b"NS", b"ns")
+        path = question.path.replace("NS", "ns")
+        answer = await cluster.ask(question.method, path, raw, content_type=question.content_type)
+        assert b"Internal error occurred" not in answer.raw, (question, raw)
+    for path in (f"{CORE}/pods", f"{CORE}/events", f"{CORE}/nodes", "/apis/apps/v1/daemonsets"):
+        assert (await cluster.get(path, accept=questions.TABLE)).status == 200
 
 
 async def test_warning_is_sent_with_a_refusal_too(cluster: Cluster) -> None:

@@ -48,7 +48,8 @@ def read_object(call: Call) -> Object:
         validation=field_validation(call),
     )
     call.warnings.extend(warnings)
-    obj.setdefault("metadata", {})
+    if obj.get("metadata") is None:
+        obj["metadata"] = {}
     return obj
 
 

@@ -20,7 +20,7 @@ from everynode.cluster.customresources import DEFINITIONS, Definitions
 from everynode.cluster.daemonsets import AdvancedDaemonSetRules
 from everynode.cluster.deadlines import allowed_seconds
 from everynode.cluster.discovery import Discovery
-from everynode.cluster.errors import Refusal, internal, method_not_allowed, timed_out
+from everynode.cluster.errors import Refusal, bad_request, internal, method_not_allowed, timed_out
 from everynode.cluster.expiry import Expiry
 from everynode.cluster.kinds import Registry
 from everynode.cluster.paths import locate
@@ -144,6 +144,8 @@ class Api:
             response = self._verb(call)(call)
         except Refusal as refusal:
             response = refusal.response()
+        except msgspec.ValidationError as error:
+            response = bad_request(f"the object cannot be read: {error}").response()
         return _with_warnings(response, call.warnings) if call.warnings else response
 
     def _verb(self, call: Call) -> Verb:
