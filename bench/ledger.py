@@ -1,7 +1,7 @@
 """How long the ledger takes to decide, from scratch and after one changed pod, and what it holds.
 
-    python bench/ledger.py            a table
-    python bench/ledger.py --json     the same as JSON
+python bench/ledger.py            a table
+python bench/ledger.py --json     the same as JSON
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import argparse
 import gc
 import json
 import statistics
-import sys
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -126,7 +125,7 @@ def make_views(count: int, hash: str, *, gated: bool) -> list[NodeView]:
     return [NodeView(n.name, n, (make_pod(n.name, hash, gated=gated),)) for n in nodes]
 
 
-def time_scratch(plan: Plan, views: list[NodeView], rounds: int = 5) -> float:
+def time_scratch(plan: Plan, views: list[NodeView], rounds: int = 7) -> float:
     """Milliseconds to decide a fleet that nothing is known of yet; the best of a few."""
     taken = []
     for _ in range(rounds):
@@ -201,11 +200,13 @@ def rows() -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(description="Measure the ledger.")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    found = rows() if parser.parse_args().json is False else rows()
-    if "--json" in sys.argv:
-        print(json.dumps([dict(zip(("what", "value", "unit", "limit"), r, strict=True)) for r in found]))
+    as_json = parser.parse_args().json
+    found = rows()
+    if as_json:
+        names = ("what", "value", "unit", "limit")
+        print(json.dumps([dict(zip(names, row, strict=True)) for row in found], indent=2))
         return
     for what, value, unit, limit in found:
         allowed = "" if limit is None else f"  (at most {limit:g})"

@@ -8,18 +8,16 @@ decides the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
 import msgspec
-from sortedcontainers import SortedList
 
 from everynode.api.amount import scale
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.api.objects import Condition
-from everynode.decide import reasons
 from everynode.decide.actions import Notice, PodAction
 from everynode.decide.assess import assess, survey
-from everynode.decide.assessment import EMPTY, Assessment, Profile, Queue, Survey
+from everynode.decide.assessment import Assessment, Profile, Queue, Survey
+from everynode.decide.books import Books
 from everynode.decide.budget import (
     Limits,
     Tally,
@@ -61,10 +59,7 @@ class Ledger:
         self.plan = plan
         self._scope = Scope(plan.ds.strategy)
         self._assessments: dict[str, Assessment] = {}
-        self._totals = list(EMPTY)
-        self._queues: tuple[SortedList[str], ...] = tuple(SortedList() for _ in Queue)
-        self._waiting: dict[str, SortedList[str]] = {}
-        self._timers: SortedList[tuple[float, str]] = SortedList()
+        self._books = Books()
         self._changed: dict[str, None] = dict.fromkeys(self._views)
 
     def set_plan(self, plan: Plan) -> None:
@@ -86,7 +81,7 @@ class Ledger:
         self._scope.drop(node)
         before = self._assessments.pop(node, None)
         if before is not None:
-            self._take_out(before)
+            self._books.remove(before)
 
     def explain(self, node: str) -> Assessment | None:
         """What was said of a node at the last decision."""
@@ -99,7 +94,7 @@ class Ledger:
     @property
     def sums(self) -> Profile:
         """The fleet in numbers."""
-        return Profile(*self._totals)
+        return self._books.sums
 
     def decide(
         self, now: float, status: DaemonSetStatus, *, create_limit: int | None = None
@@ -111,28 +106,25 @@ class Ledger:
         """
         self._settle(now)
         if self.plan.idle is not None:
-            return Decision((), status, self._wake_at(), self.plan.idle)
+            return Decision((), status, self._books.wake_at, self.plan.idle)
         actions = _Round(self, now, create_limit).run()
         conditions = write_conditions(self._picture(), status.conditions, now)
         written = write_status(self.plan, self.sums, status, conditions)
         notices = _notices(status.conditions, conditions)
-        return Decision(tuple(actions), written, self._wake_at(), notices)
-
-    def _wake_at(self) -> float | None:
-        return self._timers[0][0] if self._timers else None
+        return Decision(tuple(actions), written, self._books.wake_at, notices)
 
     def _picture(self) -> Picture:
-        sums, plan = self.sums, self.plan
-        moving = [len(names) for code, names in self._waiting.items() if code in reasons.MOVING]
+        books, plan = self._books, self.plan
+        sums = books.sums
         return Picture(
             desired=sums.wanted,
             updated=sums.updated,
             available=sums.available,
             max_unavailable=resolve(plan.ds.strategy, sums.wanted).max_unavailable,
             held=sums.held,
-            turn=len(self._queues[Queue.TAKE]) + len(self._queues[Queue.SURGE]),
-            moving=sum(moving),
-            waiting={c: self._waiting[c] for c in self._waiting if c not in reasons.MOVING},
+            turn=len(books.queues[Queue.TAKE]) + len(books.queues[Queue.SURGE]),
+            moving=books.moving,
+            waiting=books.stuck,
             paused=plan.rolling and plan.ds.strategy.paused,
             on_delete=not plan.rolling,
             clashing=sums.clashing,
@@ -143,9 +135,7 @@ class Ledger:
 
     def _settle(self, now: float) -> None:
         """Judge again every node that changed, whose time has come, or that the scope moved."""
-        while self._timers and self._timers[0][0] <= now:
-            _, name = self._timers.pop(0)
-            self._changed[name] = None
+        self._changed.update(dict.fromkeys(self._books.ring(now)))
         if not self._changed:
             return
         changed, self._changed = self._changed, {}
@@ -153,8 +143,16 @@ class Ledger:
         for name in self._scope.settle():
             if name not in surveys:
                 surveys[name] = None
+        if not self._assessments:
+            self._assessments = {name: self._assess(name, surveys[name], now) for name in surveys}
+            self._books.add_all(self._assessments.values())
+            return
         for name, found in surveys.items():
-            self._assess(name, found, now)
+            before = self._assessments.get(name)
+            if before is not None:
+                self._books.remove(before)
+            made = self._assessments[name] = self._assess(name, found, now)
+            self._books.add(made)
 
     def _survey(self, name: str) -> Survey:
         view = self._views[name]
@@ -170,9 +168,9 @@ class Ledger:
             )
         return found
 
-    def _assess(self, name: str, found: Survey | None, now: float) -> None:
+    def _assess(self, name: str, found: Survey | None, now: float) -> Assessment:
         in_scope = name in self._scope
-        made = assess(
+        return assess(
             self.plan,
             self._views[name],
             in_scope=in_scope,
@@ -180,36 +178,6 @@ class Ledger:
             now=now,
             surveyed=found,
         )
-        before = self._assessments.get(name)
-        if before is not None:
-            self._take_out(before)
-        self._assessments[name] = made
-        self._put_in(made)
-
-    def _put_in(self, made: Assessment) -> None:
-        totals = self._totals
-        for index, value in _parts(made.profile):
-            totals[index] += value
-        if made.queue:
-            self._queues[made.queue].add(made.name)
-        if made.reason.code not in reasons.QUIET:
-            self._waiting.setdefault(made.reason.code, SortedList()).add(made.name)
-        if made.wake_at is not None:
-            self._timers.add((made.wake_at, made.name))
-
-    def _take_out(self, made: Assessment) -> None:
-        totals = self._totals
-        for index, value in _parts(made.profile):
-            totals[index] -= value
-        if made.queue:
-            self._queues[made.queue].remove(made.name)
-        waiting = self._waiting.get(made.reason.code)
-        if waiting is not None:
-            waiting.remove(made.name)
-            if not waiting:
-                del self._waiting[made.reason.code]
-        if made.wake_at is not None:
-            self._timers.discard((made.wake_at, made.name))
 
     def _grant(self, name: str, now: float) -> list[PodAction]:
         """Do what the node wants; from now on it counts as written to."""
@@ -296,7 +264,7 @@ class _Round:
 
     def _serve(self, queue: Queue, room: int, last_first: bool) -> int:
         """Grant the first nodes of a queue their wish; how many actions that took."""
-        waiting = self.ledger._queues[queue]
+        waiting = self.ledger._books.queues[queue]
         if room <= 0 or not waiting:
             return 0
         names = list(waiting[-room:])[::-1] if last_first else list(waiting[:room])
@@ -304,12 +272,6 @@ class _Round:
         self.actions += made
         self.ledger._settle(self.now)
         return len(made)
-
-
-@lru_cache(maxsize=1024)
-def _parts(profile: Profile) -> tuple[tuple[int, int], ...]:
-    """The few fields of a profile that are not zero; there are not many different profiles."""
-    return tuple((index, int(value)) for index, value in enumerate(profile) if value)
 
 
 def _notices(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> tuple[Notice, ...]:
