@@ -119,7 +119,7 @@ def _explain_stay(node: Situation, pod: Pod) -> Reason:
             node.wake(late)
             return reason if node.now < late else Reason(code, reason.text)
         return reason
-    if plan.carries(pod):
+    if pod is node.kept_target:
         if len(node.pods.all) == 1:
             return reasons.NOTHING
         return going(node) or Reason(reasons.REPLACING, "another of its pods is to go")
