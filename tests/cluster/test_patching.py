@@ -55,10 +55,15 @@ async def test_applied_version_must_be_the_stored_one(cluster: Cluster) -> None:
     assert (answer.status, answer.body["reason"]) == (409, "Conflict")
 
 
-async def test_unknown_field_is_an_error_when_strict(cluster: Cluster) -> None:
+async def test_unknown_field_cannot_be_applied(cluster: Cluster) -> None:
     odd = {**MANIFEST, "odd": 1}
-    path = f"{MAPS}/a?fieldManager=me&fieldValidation=Strict"
-    assert (await cluster.patch(path, odd, APPLY_PATCH)).status == 400
+    answer = await cluster.patch(f"{MAPS}/a?fieldManager=me", odd, APPLY_PATCH)
+    # The real server also blames itself.
+    assert answer.status == 500
+    assert ".odd: field not declared in schema" in answer.message
+
+
+async def test_unknown_field_is_an_error_when_strict(cluster: Cluster) -> None:
     await cluster.create(MAPS, config_map("a"))
     path = f"{MAPS}/a?fieldValidation=Strict"
     answer = await cluster.patch(path, {"odd": 1}, MERGE_PATCH)

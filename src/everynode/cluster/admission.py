@@ -116,7 +116,8 @@ def _set_priority(pod: Object, world: World) -> None:
 
 
 def _default_class(world: World) -> Object | None:
-    classes = [c for c in world.all(PRIORITY_CLASSES) if c.get("globalDefault")]
+    found = world.all(PRIORITY_CLASSES, saying=b'"globalDefault":true')
+    classes = [each for each in found if each.get("globalDefault")]
     return min(classes, key=lambda c: c.get("value", 0), default=None)
 
 

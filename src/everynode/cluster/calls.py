@@ -153,7 +153,7 @@ class Call:
         record = self.site.store.collection(storage).get(namespace, name)
         return None if record is None else decode_object(record.body)
 
-    def all(self, storage: str, namespace: str = "") -> list[Object]:
-        """All stored objects of a collection."""
-        collection = self.site.store.collection(storage)
-        return [decode_object(record.body) for record in collection.scan(namespace)]
+    def all(self, storage: str, namespace: str = "", *, saying: bytes = b"") -> list[Object]:
+        """All stored objects of a collection, or those whose JSON says something."""
+        records = self.site.store.collection(storage).scan(namespace)
+        return [decode_object(record.body) for record in records if saying in record.body]

@@ -17,6 +17,7 @@ from everynode.kube.requests import JSON, Request, Response
 
 MOST_BYTES: Final = 3 << 20  # of a request body, as the real server has it
 _HOSTS: Final = ("127.0.0.1", "localhost", "[::1]", "kubernetes", "kubernetes.default.svc")
+_LONGEST_LINE: Final = 1 << 16  # selectors can be long
 _WATCH: Final = ("true", "1")
 
 
@@ -36,7 +37,13 @@ class HttpsServer:
 
     async def start(self, *, host: str, port: int, context: ssl.SSLContext) -> None:
         """Listen; port 0 takes any that is free."""
-        server = web.Server(self._serve, access_log=None, keepalive_timeout=300.0)
+        server = web.Server(
+            self._serve,
+            access_log=None,
+            keepalive_timeout=300.0,
+            max_line_size=_LONGEST_LINE,
+            max_field_size=_LONGEST_LINE,
+        )
         runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
         site = web.TCPSite(runner, host, port, ssl_context=context, backlog=512)

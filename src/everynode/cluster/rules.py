@@ -33,8 +33,8 @@ class World(Protocol):
         """The labels of another object, none if it is not there; they must not be changed."""
         ...
 
-    def all(self, storage: str, namespace: str = "") -> list[Object]:
-        """All stored objects of a collection; they must not be changed."""
+    def all(self, storage: str, namespace: str = "", *, saying: bytes = b"") -> list[Object]:
+        """All stored objects of a collection, or those whose JSON says something; not to change."""
         ...
 
 
