@@ -11,6 +11,11 @@ from everynode.api.types import ADVANCED_DAEMONSET
 from everynode.api.validation import advanced, native
 from everynode.api.validation.advanced import without_nulls
 from everynode.api.validation.faults import (
+    NOT_SUPPORTED,
+    REQUIRED,
+    TOO_LONG,
+    TOO_MANY,
+    TYPE_INVALID,
     Faults,
     Object,
     duplicate,
@@ -24,6 +29,13 @@ from everynode.api.validation.shape import check_advanced_shape, check_shape
 from everynode.api.validation.template import check_template
 
 _NATIVE: Final = "io.k8s.api.apps.v1.DaemonSet"
+# After these the API server does not ask the rules any more, and says so.
+_STOPPING: Final = (NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID)
+_NOT_ALL: Final = Fault(
+    "<nil>",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
 _VERSIONS: Final = (keys.APPS_V1, keys.V1BETA1, keys.V1ALPHA1)
 
 
@@ -64,6 +76,19 @@ def validate_update(old: Object, new: object) -> list[Fault]:
         *advanced.check_selector_unchanged(old, bare),
         *_check_advanced(bare),
     ]
+
+
+def validate_advanced_on_server(new: Object, old: Object | None = None) -> list[Fault]:
+    """What an API server that has only the definition refuses, in its order.
+
+    Faults of the template are not among it: they are found when a pod is made.
+    """
+    bare = without_nulls(new)
+    wrong = _check_schema(bare)
+    if any(fault.reason in _STOPPING for fault in wrong):
+        return [*wrong, _NOT_ALL]
+    changed = advanced.check_selector_unchanged(old, bare) if old is not None else ()
+    return wrong or [*advanced.check_own_fields(bare), *changed]
 
 
 def _check_identity(daemonset: object) -> list[Fault]:
