@@ -6,8 +6,9 @@ import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from everynode.cli.errors import UserError
 from everynode.cli.kubernetes.binaries import BinariesMissingError
@@ -54,11 +55,19 @@ async def start(
                 transport,
                 _kubeconfig(plane),
                 replace(machinery, controllers=False, node_controllers=False, heartbeat=heartbeat),
+                partial(_broken, plane),
             )
         finally:
             await transport.close()
     finally:
         await plane.stop()
+
+
+async def _broken(plane: ControlPlane) -> NoReturn:
+    try:
+        await plane.broken()
+    except ProcessError as error:
+        raise UserError(str(error)) from None
 
 
 async def _install(transport: Transport, clock: Clock) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from everynode.cluster.machinery.run import Options
 from everynode.kube.transport import Transport
@@ -17,3 +18,4 @@ class Site:
     transport: Transport
     kubeconfig: dict[str, Any]  # with one cluster, one user and one context
     machinery: Options
+    broken: Callable[[], Awaitable[NoReturn]]  # raises when it can serve no longer

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -31,6 +33,7 @@ from everynode.kube.transport import Transport
 
 DEFAULT_KUBECONFIG: Final = "everynode.kubeconfig"
 MOST_ZONES: Final = 26
+EXAMPLE: Final = Path("examples/01-first-daemonset.yaml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,13 +119,21 @@ async def _up(clock: Clock, wishes: Wishes) -> None:
     async with _start(clock, wishes) as site:
         current = kubeconfigs.add(wishes.kubeconfig, site.kubeconfig)
         machinery = Machinery(site.transport, clock, site.machinery)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(machinery.run())
-            group.create_task(_run_controller(site.transport, clock))
-            await machinery.ready()
-            click.echo(f"{wishes.nodes} nodes at {site.url}; Ctrl-C stops them")
-            click.echo(_what_next(wishes.kubeconfig, current=current))
-            click.echo("ready")
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_guard(site))
+                group.create_task(machinery.run())
+                group.create_task(_run_controller(site.transport, clock))
+                await machinery.ready()
+                click.echo(f"{wishes.nodes} nodes at {site.url}; Ctrl-C stops them")
+                click.echo(_what_next(wishes.kubeconfig, current=current))
+                click.echo("ready")
+        except BaseExceptionGroup as errors:
+            raise _what_to_mend(errors) from None
+
+
+async def _guard(site: Site) -> None:
+    await site.broken()
 
 
 async def _run_controller(transport: Transport, clock: Clock) -> None:
@@ -132,10 +143,11 @@ async def _run_controller(transport: Transport, clock: Clock) -> None:
 
 def _what_next(kubeconfig: Path, *, current: bool) -> str:
     kubectl = "kubectl" if current else "kubectl --context everynode"
-    return (
-        f"try: export KUBECONFIG={kubeconfig.absolute()}; {kubectl} get nodes; "
-        f"{kubectl} apply -f examples/; {kubectl} get pods -o wide -w"
-    )
+    steps = [f"export KUBECONFIG={shlex.quote(str(kubeconfig.absolute()))}", f"{kubectl} get nodes"]
+    if EXAMPLE.is_file():
+        steps.append(f"{kubectl} apply -f {EXAMPLE}")
+    steps += [f"{kubectl} get pods -o wide -w", "everynode node stop node-0001"]
+    return f"try: {'; '.join(steps)}"
 
 
 def _start(clock: Clock, wishes: Wishes) -> AbstractAsyncContextManager[Site]:
@@ -160,8 +172,30 @@ async def _start_embedded(
         raise UserError(str(error)) from None
     try:
         await server.start(port=wishes.port)
-        yield Site(server.url, server.transport, server.kubeconfig(), machinery)
+        yield Site(
+            server.url,
+            server.transport,
+            server.kubeconfig(),
+            machinery,
+            partial(_broken, server),
+        )
     except PortError as error:
         raise UserError(str(error)) from None
     finally:
         await server.stop()
+
+
+async def _broken(server: Server) -> NoReturn:
+    try:
+        await server.broken()
+    except DataError as error:
+        raise UserError(str(error)) from None
+
+
+def _what_to_mend(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first thing of many gone wrong that the user can do something about."""
+    for error in group.exceptions:
+        inner = _what_to_mend(error) if isinstance(error, BaseExceptionGroup) else error
+        if isinstance(inner, UserError):
+            return inner
+    return group

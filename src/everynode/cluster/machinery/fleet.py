@@ -69,33 +69,30 @@ class Fleet:
     async def register(self, total: int, zones: Iterable[str]) -> None:
         """Create the nodes that are not there yet; returns when all are."""
         names = list(zones)
-        wanted = [node_name(index, total) for index in range(total)]
-        waiting = asyncio.Semaphore(0)
-        failures: list[KubeError] = []
-
-        def done(answer: Answer) -> None:
-            if isinstance(answer, KubeError) and not isinstance(answer, AlreadyExists):
-                failures.append(answer)
-            waiting.release()
-
         missing = []
-        for index, name in enumerate(wanted):
+        for index in range(total):
+            name = node_name(index, total)
             self._indexes[name] = index
             if name not in self._shared.nodes:
-                missing.append((index, name))
-        for index, name in missing:
-            node = node_object(
-                name,
-                index,
-                zone=names[index % len(names)],
-                now=self._setting.clock.now(),
-                machine=self._machine,
-            )
-            self._writes.send(verbs.create(NODES, node, manager="kubelet"), done)
+                missing.append((name, index, names[index % len(names)]))
+        done = asyncio.Semaphore(0)
+        for name, index, zone in missing:
+            self._create(name, index, zone, done)
         for _ in missing:
-            await waiting.acquire()
-        if failures:
-            raise failures[0]
+            await done.acquire()
+
+    def _create(self, name: str, index: int, zone: str, done: asyncio.Semaphore) -> None:
+        now = self._setting.clock.now()
+        node = node_object(name, index, zone=zone, now=now, machine=self._machine)
+
+        def answered(answer: Answer) -> None:
+            if isinstance(answer, KubeError) and not isinstance(answer, AlreadyExists):
+                _LOG.warning("%s, trying again", answer)
+                self._timers.after(_RETRY, partial(self._create, name, index, zone, done))
+            else:
+                done.release()
+
+        self._writes.send(verbs.create(NODES, node, manager="kubelet"), answered)
 
     def beats(self, name: str) -> bool:
         """Whether a node's kubelet is alive."""
