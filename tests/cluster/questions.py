@@ -331,6 +331,7 @@ STORED = [
     ),
     ask("PATCH", f"{MAPS}/s?fieldManager=1", {**APPLIED, **meta("s"), "data": {"b": "1"}}, A),
     ask("PATCH", f"{MAPS}/s?fieldManager=1", {**APPLIED, **meta("other")}, A),
+    ask("PATCH", f"{MAPS}/s?fieldManager=1", {**APPLIED, **meta("s"), "odd": 1}, A),
     ask("PATCH", f"{MAPS}/s?force=true", {"data": {"q": "q"}}, M),
     ask("POST", LEASES, {**meta("l"), "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}),
     ask("PUT", f"{LEASES}/l", {**meta("l"), "spec": {}}),
@@ -465,4 +466,8 @@ ADVANCED_SETS = [
     ask("DELETE", f"{ADVANCED}/a", {"propagationPolicy": "Foreground"}),
     ask("PATCH", f"{ADVANCED}/a", {"metadata": {"finalizers": []}}, M),
     ask("DELETE", f"{ADVANCED}/b"),
+    ask("PATCH", f"{ADVANCED}/s?fieldManager=1", advanced("s", foo=1), A),
+    ask("PATCH", f"{ADVANCED}/s?fieldManager=1", advanced("s"), A),
+    ask("PATCH", f"{ADVANCED}/s?fieldManager=2", advanced("s", minReadySeconds=3), A),
+    ask("PATCH", f"{ADVANCED}/s?fieldManager=3", advanced("s", minReadySeconds=4), A),
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from everynode.api.daemonset import Fault
-from everynode.cluster import strict
 from everynode.cluster.apply import apply
 from everynode.cluster.bodies import read_applied
 from everynode.cluster.calls import Call
@@ -80,8 +79,6 @@ def applied(call: Call, current: Object | None) -> Object:
         )
     if meta.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
-    if call.kind.type_name is None:
-        _check_unknown(call, sent)  # of a built-in kind, apply itself takes no unknown field
     return apply(
         current,
         sent,
@@ -98,22 +95,6 @@ def applied(call: Call, current: Object | None) -> Object:
 def _group_version(api_version: object) -> str:
     text = str(api_version or "/")
     return text if "/" in text else f"/{text}"
-
-
-def _check_unknown(call: Call, sent: Object) -> None:
-    kind = call.kind
-    try:
-        _, problems = strict.check(sent, type_name=kind.type_name, schema=kind.schema)
-    except strict.DecodeError as error:
-        raise bad_request(f"failed to create typed patch object: {error}") from None
-    validation = field_validation(call)
-    if problems and validation == "Strict":
-        raise bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-            f"strict decoding error: {', '.join(problems)}"
-        )
-    if validation == "Warn":
-        call.warnings.extend(problems)
 
 
 def check_options(call: Call) -> None:
