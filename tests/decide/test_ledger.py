@@ -69,6 +69,14 @@ def test_a_burst_bounds_deletes() -> None:
     assert len(acts(make(strategy=strategy, burst=Amount(2)), *olds)) == 2
 
 
+def test_a_burst_counts_deletes_under_way() -> None:
+    olds = [see(f"n{i}", pod(OLD, on=f"n{i}")) for i in range(5)]
+    strategy = Strategy(max_unavailable=Amount(5))
+    ledger = Ledger(make(strategy=strategy, burst=Amount(2)), olds)
+    assert len(ledger.decide(NOW, NOTHING).actions) == 2
+    assert ledger.decide(NOW, NOTHING).actions == ()
+
+
 def test_a_slow_start_bounds_creates_further() -> None:
     assert len(acts(make(), *missing(5), create_limit=1)) == 1
     assert acts(make(), *missing(5), create_limit=0) == []

@@ -133,6 +133,12 @@ def test_of_two_pods_the_available_one_stays() -> None:
     assert acts(make(), see("n1", sick, well)) == ["delete n1 a Duplicate"]
 
 
+def test_of_two_ready_pods_the_available_one_stays() -> None:
+    young = pod(NEW, name="a", created=NOW - 900, since=NOW - 1)
+    settled = pod(NEW, name="b", created=NOW - 500, since=NOW - 400)
+    assert acts(make(min_ready_seconds=60), see("n1", young, settled)) == ["delete n1 a Duplicate"]
+
+
 def test_when_surge_was_switched_off_the_pod_that_serves_stays() -> None:
     views = see("n1", pod(OLD), pod(NEW, ready=False))
     assert acts(make(strategy=PAUSED), views) == ["delete n1 agent-n1-v2 Duplicate"]
@@ -199,6 +205,14 @@ def test_with_surge_an_ended_pod_in_back_off_is_waited_for() -> None:
     assert acts(make(strategy=SURGE), see("n1", ended)) == []
 
 
+def test_the_name_knows_every_pod_that_is_still_there() -> None:
+    gone = pod(NEW, name="gone", phase="Failed", deleting=NOW)
+    going = pod(NEW, name="going", deleting=NOW + 30)
+    [action] = decide(make(strategy=SURGE), [see("n1", gone, going)]).actions
+    assert isinstance(action, CreatePod)
+    assert action.name == pod_name("agent", "ds", "n1", NEW, [gone.uid, going.uid])
+
+
 # --- Hooks -------------------------------------------------------------------------------------
 
 
@@ -221,6 +235,12 @@ def test_a_marked_pod_is_deleted_once_its_hook_lets_go() -> None:
     assert acts(without, see("n1", pod(OLD, labels={**HOLD, **PREPARING}))) == [
         "delete n1 agent-n1-v1 HookDone"
     ]
+
+
+def test_a_misplaced_pod_that_its_hook_let_go_is_said_to_be_so() -> None:
+    plan = make(new=FUSSY, pre_delete=HOOK)
+    view = see("n1", pod(OLD, labels=PREPARING))
+    assert acts(plan, view) == ["delete n1 agent-n1-v1 HookDone"]
 
 
 def test_a_hooked_duplicate_goes_through_its_hook() -> None:

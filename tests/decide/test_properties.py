@@ -178,6 +178,8 @@ def check_ledger(world: World, decision: Decision) -> None:
 
 # Chance takes long to find these: a cure that waits for its first patient, and then no longer.
 CURE = ["storm", "decide", "flow", "decide", "flow", "decide", "wait long", "decide", "decide"]
+# A target that silences the kubelets of the nodes it comes to.
+VICTIM = ["decide", "flow", "decide", "flow", "silent", "decide"]
 
 
 @given(plans, events)
@@ -222,6 +224,7 @@ def ready_pods_taken(world: World, actions: tuple[PodAction, ...]) -> set[str]:
     st.sampled_from([None, Hook(labels={"app": "agent"})]),
     events,
 )
+@example(1, RollingType.STANDARD, None, [(kind, 4) for kind in VICTIM])
 @FAST
 def test_a_bad_target_never_takes_more_ready_pods_than_may_be_unavailable(
     limit: int, rolling: RollingType, hook: Hook | None, script: list[tuple[str, int]]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.decide.fleet import (
     GPU,
@@ -19,9 +20,11 @@ from tests.decide.fleet import (
 
 from everynode.api import keys
 from everynode.api.daemonset import Amount, Hook, LabelSelector, RollingType, Strategy, UpdateType
-from everynode.api.objects import Condition
+from everynode.api.objects import Condition, Container, ReadinessGate
+from everynode.api.times import format_time
 from everynode.decide import reasons
 from everynode.decide.assessment import Queue
+from everynode.decide.inplace_state import LastStatus, State, write_state
 from everynode.decide.view import NodeView
 
 SURGE = Strategy(max_unavailable=Amount(0), max_surge=Amount(1))
@@ -75,6 +78,11 @@ def test_a_ready_pod_on_a_node_that_is_down_all_the_same_goes_first() -> None:
     young = see("n1", pod(OLD, on="n1", since=NOW - 5))
     plan = make(min_ready_seconds=60)
     assert acts(plan, *olds("n2", "n3"), young) == deleted("n1")
+
+
+def test_a_pod_is_not_taken_while_another_one_is_still_going() -> None:
+    going = pod(OLD, name="other", deleting=NOW + 30)
+    assert acts(make(), see("n1", pod(OLD), going)) == []
 
 
 def test_percentages_are_of_the_nodes_counted_now() -> None:
@@ -254,6 +262,11 @@ def test_with_surge_a_new_pod_comes_beside_a_terminating_one() -> None:
     assert acts(plan, *going) == ["create n1 v2 Missing"]
 
 
+def test_no_new_pod_comes_beside_one_that_a_silent_kubelet_does_not_end() -> None:
+    lost = see(node("n1", ready="Unknown"), pod(NEW, deleting=NOW + 30))
+    assert acts(make(strategy=SURGE), lost) == []
+
+
 def test_a_shared_host_port_starts_nothing() -> None:
     ports = [{"containerPort": 1, "hostPort": 80}]
     containers = [{"name": "agent", "image": "agent", "ports": ports}]
@@ -278,6 +291,11 @@ def test_an_ended_surge_pod_keeps_its_back_off() -> None:
     assert acts(plan, view, now=NOW + 1) == ["create n1 v2 Surge"]
 
 
+def test_paused_leaves_a_pair_alone_whatever_the_old_pod_says() -> None:
+    plan = make(strategy=Strategy(max_unavailable=Amount(0), max_surge=Amount(9), paused=True))
+    assert acts(plan, surged("n1", old=False)) == []
+
+
 def test_paused_finishes_a_surge_and_starts_none() -> None:
     plan = make(strategy=Strategy(max_unavailable=Amount(0), max_surge=Amount(9), paused=True))
     assert acts(plan, surged("n1", new=True), *olds("n2")) == ["delete n1 agent-n1-v1 Surged"]
@@ -293,10 +311,6 @@ def gated(
     name: str = "n1", hash: str = OLD, *, open: bool = True, ready: bool = True, reason: str = ""
 ) -> NodeView:
     """A pod that may be updated in place."""
-    import msgspec
-
-    from everynode.api.objects import Container, ReadinessGate
-
     said = Condition(GATE, "True" if open else "False", reason, last_transition_time=at(NOW - 10))
     made = pod(hash, on=name, ready=ready and open, conditions=(said,))
     spec = msgspec.structs.replace(
@@ -340,31 +354,38 @@ def test_a_pod_taken_out_of_service_goes_back_when_the_update_is_paused() -> Non
     assert acts(make(strategy=strategy), begun) == ["patch n1 agent-n1-v1 Gate"]
 
 
+def test_a_pod_taken_out_of_service_goes_back_when_pods_are_to_be_recreated() -> None:
+    begun = gated("n1", open=False, reason="StartInPlaceUpdate")
+    assert acts(make(), begun) == ["patch n1 agent-n1-v1 Gate"]
+
+
 def test_a_new_pod_gets_its_gate_opened() -> None:
     fresh = gated("n1", NEW, open=False)
     assert acts(make(strategy=IN_PLACE), fresh) == ["patch n1 agent-n1-v2 Gate"]
 
 
-@pytest.mark.parametrize("open", [True, False])
-def test_an_update_that_came_to_nothing_is_recreated_within_the_budget(open: bool) -> None:
-    import msgspec
-
-    from everynode.decide.inplace_state import LastStatus, State, write_state
-
+def changing(begun: float, *, open: bool = False) -> NodeView:
+    """A pod whose in-place update has begun then and waits for its container."""
     state = State(
         revision=NEW,
-        update_timestamp="2023-11-14T22:00:00Z",
+        update_timestamp=format_time(begun),
         last_container_statuses={"agent": LastStatus("sha256:old")},
     )
-    view = gated("n1", NEW, open=open, reason="StartInPlaceUpdate")
-    [stuck] = view.pods
-    meta = msgspec.structs.replace(
-        stuck.metadata,
-        annotations=msgspec.structs.replace(
-            stuck.metadata.annotations, inplace_state=write_state(state)
-        ),
-    )
-    view = see("n1", msgspec.structs.replace(stuck, metadata=meta))
+    [found] = gated("n1", NEW, open=open, reason="StartInPlaceUpdate").pods
+    noted = msgspec.structs.replace(found.metadata.annotations, inplace_state=write_state(state))
+    meta = msgspec.structs.replace(found.metadata, annotations=noted)
+    return see("n1", msgspec.structs.replace(found, metadata=meta))
+
+
+def test_an_update_in_place_is_looked_at_again_when_its_time_is_over() -> None:
+    made = judge_node(make(strategy=IN_PLACE), changing(NOW - 350))
+    assert (made.queue, made.reason.code) == (Queue.NONE, reasons.IN_PLACE)
+    assert made.wake_at == NOW + 250
+
+
+@pytest.mark.parametrize("open", [True, False])
+def test_an_update_that_came_to_nothing_is_recreated_within_the_budget(open: bool) -> None:
+    view = changing(NOW - 600, open=open)
     made = judge_node(make(strategy=IN_PLACE), view)
     assert made.queue is (Queue.TAKE_FREE if open else Queue.CURE)
     assert made.reason.text.startswith("recreated: not updated in place within 10 minutes")

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.decide.fleet import GPU, NEW, NOW, OLD, judge_node, make, node, pod, see
+import msgspec
+from tests.decide.fleet import GPU, NEW, NOW, OLD, judge_node, make, node, pod, revision, see
 
 from everynode.api import keys
 from everynode.api.daemonset import Amount, Strategy
+from everynode.api.times import format_time
 from everynode.decide.assessment import Profile
+from everynode.decide.inplace_state import LastStatus, State, write_state
 from everynode.decide.pods import Pods
 from everynode.decide.situation import held_revision
 from everynode.decide.view import NodeView, OwnWrite, Pending
@@ -57,6 +60,24 @@ def test_a_held_node_costs_nothing() -> None:
 def test_a_node_that_should_have_no_pod_is_not_down() -> None:
     assert cost(see(node("n1", taints=(GPU,)))) == (0, 0, 0)
     assert cost(see(node("n1", taints=(GPU,)), pod(OLD, ready=False))) == (0, 0, 0)
+
+
+def test_a_misplaced_pod_costs_nothing_whatever_its_state() -> None:
+    plan = make(new=revision(NEW, nodeSelector={"disk": "ssd"}))
+    assert cost(see("n1", pod(NEW, ready=False)), plan=plan) == (0, 0, 0)
+
+
+def test_a_pod_updated_in_place_has_its_time_from_then_on() -> None:
+    recent = State(revision=NEW, update_timestamp=format_time(NOW - 10), next_container_images={})
+    waiting = {"agent": LastStatus("sha256:old")}
+    state = msgspec.structs.replace(recent, last_container_statuses=waiting)
+    made = pod(NEW, ready=False, created=NOW - 9999)
+    annotations = msgspec.structs.replace(
+        made.metadata.annotations, inplace_state=write_state(state)
+    )
+    meta = msgspec.structs.replace(made.metadata, annotations=annotations)
+    assert cost(see("n1", msgspec.structs.replace(made, metadata=meta))) == (1, 1, 0)
+    assert cost(see("n1", made)) == (1, 0, 0)
 
 
 def test_a_tainted_node_on_its_way_to_the_target_is_down() -> None:

@@ -189,7 +189,7 @@ class Situation:
         old, target = self.kept_old, self.kept_target
         if old is None or target is None:
             return [pod for pod in (old, target) if pod is not None]
-        if self.plan.surging and self.in_scope:
+        if self.plan.surging:
             return [old, target]
         kept = self._prefer([old, target])
         assert kept is not None
