@@ -12,8 +12,8 @@ kubectl get daemonsets.apps.kruise.io -o wide
 kubectl get daemonsets.apps.kruise.io agent -o yaml
 kubectl get daemonsets.v1alpha1.apps.kruise.io agent -o yaml
 kubectl get pod -o wide | sort
-kubectl describe daemonsets.apps.kruise.io agent | sed '/^Events/,$d'
-kubectl explain daemonsets.apps.kruise.io.spec.updateStrategy --api-version=apps.kruise.io/v1beta1
+kubectl describe daemonsets.apps.kruise.io agent | sed '/^Events/,$d' | grep -v 'Resource Version'
+kubectl explain daemonset.spec.updateStrategy --api-version=apps.kruise.io/v1beta1
 kubectl explain daemonset.spec.updateStrategy.rollingUpdate --api-version=apps.kruise.io/v1alpha1
 kubectl get controllerrevisions -l app=agent
 kubectl patch daemonsets.apps.kruise.io agent --type=merge -p '{"spec":{"updateStrategy":{"rollingUpdate":{"partition":3}}}}'
@@ -30,4 +30,4 @@ kubectl apply --server-side --force-conflicts -f agent.yaml
 KUBE_EDITOR='sed -i s/agent:1/agent:3/' kubectl edit daemonsets.apps.kruise.io agent
 kubectl label daemonsets.apps.kruise.io agent colour=red
 kubectl delete daemonsets.apps.kruise.io agent
-kubectl wait pod --all --for=delete --timeout=60s
+kubectl wait pod --all --for=delete --timeout=60s >/dev/null

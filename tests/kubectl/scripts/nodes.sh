@@ -18,7 +18,7 @@ kubectl taint node node-0001 only-
 ! kubectl taint node node-0001 only-
 ! kubectl taint node node-0001 only=some:Nonsense
 kubectl taint node node-0001 only=some:NoExecute
-kubectl wait pod --field-selector spec.nodeName=node-0001 --for=delete --timeout=60s | sort
+kubectl wait pod --field-selector spec.nodeName=node-0001 --for=delete --timeout=60s >/dev/null
 kubectl get ds web
 kubectl taint node node-0001 only=some:NoExecute-
 kubectl rollout status ds/web | tail -n 1

@@ -1,6 +1,6 @@
 # Every way to write.
 ! kubectl apply -f misspelt.yaml
-! kubectl apply --server-side -f misspelt.yaml
+! grep -v imagee misspelt.yaml | kubectl apply --server-side -f -
 ! kubectl apply -f invalid.yaml
 ! kubectl create -f invalid.yaml
 ! kubectl create -f missing.yaml
@@ -23,12 +23,14 @@ kubectl rollout status ds/web | tail -n 1
 kubectl apply --server-side --field-manager=robot --force-conflicts -f web.yaml
 kubectl apply --server-side -f web.yaml
 kubectl apply --server-side -f web.yaml --dry-run=server
+kubectl rollout status ds/web | tail -n 1
+kubectl wait ds/web --for=condition=Complete --timeout=60s
 kubectl get ds web --show-managed-fields -o yaml
-! kubectl diff --server-side -f web-changed.yaml | grep -E '^[+-] '
+! kubectl diff --server-side --force-conflicts -f web-changed.yaml | grep -E '^[+-] '
 
 # Replaced, edited, patched.
 kubectl replace -f web-changed.yaml
-kubectl get ds web -o yaml
+kubectl get ds web -o yaml | sed '/^status:/,$d'
 KUBE_EDITOR='sed -i s/web:2/web:3/' kubectl edit ds web
 KUBE_EDITOR=true kubectl edit ds web
 ! KUBE_EDITOR='sed -i s/app:.web$/app:\ other/' kubectl edit ds web --output-patch
@@ -46,6 +48,8 @@ kubectl patch ds web --dry-run=server -p '{"spec":{"minReadySeconds":7}}' -o jso
 ! kubectl patch ds web --type=merge -p '{"spec":{"selector":{"matchLabels":{"app":"other"}}}}'
 ! kubectl patch ds web --type=merge -p '{"metadata":{"resourceVersion":"1"},"spec":{"minReadySeconds":3}}'
 ! kubectl patch ds missing -p '{}'
+kubectl rollout status ds/web | tail -n 1
+kubectl wait ds/web --for=condition=Complete --timeout=60s
 kubectl get ds web -o yaml
 
 # Labels and annotations.
@@ -88,16 +92,15 @@ kubectl create rolebinding reading --role=reading --serviceaccount="$NAMESPACE":
 kubectl create priorityclass words-"$NAMESPACE" --value=1000
 kubectl create pdb words --selector=app=words --min-available=1
 kubectl create deployment idle --image=idle:1 --replicas=0
-kubectl create quota words --hard=pods=10 2>/dev/null; true
 kubectl get cm,secret,sa,role,rolebinding,pdb -o name | grep -E 'words|somebody|reading'
 kubectl get cm words -o yaml
 ! kubectl create configmap words --from-literal=a=1
 kubectl delete cm/words secret/words sa/somebody role/reading rolebinding/reading pdb/words deployment/idle
 kubectl delete priorityclass words-"$NAMESPACE"
-kubectl run single --image=single:1
+kubectl run single --image=single:1 --overrides='{"spec":{"nodeName":"node-0004"}}'
 kubectl wait pod/single --for=condition=Ready --timeout=60s
-kubectl get pod single -o yaml
-! kubectl patch pod single --type=merge -p '{"spec":{"hostname":"other"}}'
+kubectl get pod single -o yaml | grep -v serviceAccount
+! kubectl patch pod single --type=merge -p '{"spec":{"hostname":"other"}}' 2>&1 | head -n 1
 kubectl set image pod/single single=single:2
 kubectl delete pod single --grace-period=1
 
@@ -114,11 +117,11 @@ kubectl get pod
 kubectl apply -f web.yaml
 kubectl rollout status ds/web | tail -n 1
 kubectl delete ds web --cascade=background
-kubectl wait pod --all --for=delete --timeout=60s
+kubectl wait pod --all --for=delete --timeout=60s >/dev/null
 kubectl get controllerrevisions
 kubectl apply -f web.yaml
 kubectl rollout status ds/web | tail -n 1
 kubectl delete pod -l app=web --force --grace-period=0 2>&1 | sort
 kubectl rollout status ds/web | tail -n 1
 kubectl delete ds -l app=web --now
-kubectl wait pod --all --for=delete --timeout=60s
+kubectl wait pod --all --for=delete --timeout=60s >/dev/null
