@@ -364,6 +364,14 @@ def test_a_new_pod_gets_its_gate_opened() -> None:
     assert acts(make(strategy=IN_PLACE), fresh) == ["patch n1 agent-n1-v2 Gate"]
 
 
+@pytest.mark.parametrize("broken", [b"[]", b'{"spec": 1}', b"?"])
+def test_a_template_that_cannot_be_read_is_no_reason_to_touch_a_pod(broken: bytes) -> None:
+    new = make(strategy=IN_PLACE, new=revision(NEW, template=broken))
+    assert acts(new, gated("n1")) == []
+    old = make(strategy=IN_PLACE, old=revision(OLD, template=broken))
+    assert acts(old, gated("n1")) == deleted("n1")
+
+
 def changing(begun: float, *, open: bool = False) -> NodeView:
     """A pod whose in-place update has begun then and waits for its container."""
     state = State(
@@ -378,7 +386,7 @@ def changing(begun: float, *, open: bool = False) -> NodeView:
 
 
 def test_an_update_in_place_is_looked_at_again_when_its_time_is_over() -> None:
-    made = judge_node(make(strategy=IN_PLACE), changing(NOW - 350))
+    made = judge_node(make(strategy=IN_PLACE, min_ready_seconds=40), changing(NOW - 350))
     assert (made.queue, made.reason.code) == (Queue.NONE, reasons.IN_PLACE)
     assert made.wake_at == NOW + 250
 

@@ -105,7 +105,11 @@ def creation(node: Situation, revision: str, because: Because) -> Step:
 
 
 def fill(node: Situation) -> Wish:
-    """The node has no pod that stays."""
+    """The node has no pod that stays.
+
+    In a progressive first installation (R8) it stays empty while selector and partition withhold
+    it; a pause withholds nothing, as it only concerns pods that are there.
+    """
     plan, pods = node.plan, node.pods
     if not node.eligible.should_run:
         unfit = Reason(reasons.NOT_ELIGIBLE, node.eligible.reason)

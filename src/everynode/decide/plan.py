@@ -83,6 +83,7 @@ class Plan:
     def _read_templates(self) -> None:
         self.facts = {hash: read_facts(each.template) for hash, each in self.revisions.items()}
         wanted = self.facts[self.target_hash]
+        self.in_place = self.in_place and not wanted.fault
         # Revisions beside whose pods a target pod finds its host port taken.
         self.clashing = frozenset(
             hash for hash, facts in self.facts.items() if ports_clash(facts, wanted)
@@ -114,6 +115,11 @@ class Plan:
         """Whether the update's node selector lets the target onto a node with these labels."""
         matcher = self._matcher
         return matcher is None or (matcher is not _NO_NODE and matcher.matches(labels))
+
+    def revision_of(self, pod: Pod) -> Revision | None:
+        """The revision a pod was made from; None if it is lost or cannot be read."""
+        facts = self.facts.get(pod.hash)
+        return None if facts is None or facts.fault else self.revisions[pod.hash]
 
     def clashes(self, pod: Pod) -> bool:
         """Whether a target pod beside this one finds its host port taken.

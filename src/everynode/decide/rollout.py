@@ -35,6 +35,8 @@ def _may_be_changing(node: Situation, pod: Pod) -> bool:
 
 def _carry_on(node: Situation, pods: Iterable[Pod]) -> Iterator[Step]:
     for pod in pods:
+        if _is_unresizable(node, pod):
+            continue
         if _is_taken(node, pod):
             if node.reachable and isinstance(_next(node, pod), PatchPod):
                 yield Step(Do.ADVANCE, Because.IN_PLACE, pod)
@@ -79,7 +81,11 @@ def _take(node: Situation, pod: Pod, reason: Reason | None = None) -> Wish:
 
 
 def _surge(node: Situation, old: Pod) -> Wish:
-    """The target comes up beside the old pod, which goes when it is available (R5)."""
+    """The target comes up beside the old pod, which goes when it is available (R5).
+
+    An old pod that is not Ready serves nobody: it goes first, so that its node never has two pods
+    and the bound of the cure and that of the surge both hold.
+    """
     if node.kept_target is not None:
         # Both are there. An old pod that serves nobody need not wait for the other.
         return Wish() if node.is_ready(old) else _take(node, old)
@@ -115,7 +121,7 @@ def _is_taken(node: Situation, pod: Pod) -> bool:
 def _next(node: Situation, pod: Pod) -> PatchPod | Recreate | None:
     """What an in-place update under way needs next; None while it goes its way."""
     plan = node.plan
-    step = next_step(pod, plan.revisions.get(pod.hash), plan.target, now=node.now)
+    step = next_step(pod, plan.revision_of(pod), plan.target, now=node.now)
     if isinstance(step, Wait):
         node.wake(step.until)
         return None
@@ -130,10 +136,18 @@ def _failed_in_place(node: Situation) -> tuple[Pod, str] | None:
     """The pod whose in-place update came to nothing, and why."""
     for pod in node.kept:
         if _may_be_changing(node, pod) and _is_taken(node, pod):
+            if _is_unresizable(node, pod):
+                return pod, "the API server refuses to resize it"
             step = _next(node, pod)
             if isinstance(step, Recreate):
                 return pod, step.reason
     return None
+
+
+def _is_unresizable(node: Situation, pod: Pod) -> bool:
+    """Whether asking for the resize again is in vain: the node is too small, as servers since 1.36
+    say before a kubelet can."""
+    return (pod.uid, pod.hash) == node.view.unresizable
 
 
 def _redo(node: Situation, pod: Pod, why: str) -> Wish:
@@ -147,5 +161,5 @@ def _fits_in_place(node: Situation, old: Pod) -> bool:
     if not node.plan.in_place:
         return False
     plan = node.plan
-    step = next_step(old, plan.revisions.get(old.hash), plan.target, now=node.now)
+    step = next_step(old, plan.revision_of(old), plan.target, now=node.now)
     return isinstance(step, PatchPod)

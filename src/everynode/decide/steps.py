@@ -75,7 +75,7 @@ def _update(plan: Plan, view: NodeView, step: Step, now: float) -> tuple[PodActi
     pod = step.pod
     assert pod is not None
     if plan.in_place or step.do is Do.ADVANCE:
-        made = next_step(pod, plan.revisions.get(pod.hash), plan.target, now=now)
+        made = next_step(pod, plan.revision_of(pod), plan.target, now=now)
         if isinstance(made, PatchPod):
             return (made,)
     removal = remove(plan, pod, Because.UPDATE) if step.do is Do.UPDATE else None
