@@ -1,0 +1,329 @@
+"""The rules R2 to R5 counted once more from what is stored, without the controller's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api import keys
+from everynode.api.affinity import NodeMatcher, pinned_node
+from everynode.api.amount import scale
+from everynode.api.daemonset import DaemonSet, RollingType, UpdateType
+from everynode.api.meaning import normalise
+from everynode.api.objects import Affinity, Node, Partial, Pod, Toleration
+from everynode.api.selector import matches
+from everynode.api.taints import EVICTING, untolerated, with_daemon_tolerations
+from everynode.api.times import seconds
+from everynode.sim.record import Scene
+
+PATIENCE: Final = 300.0
+
+
+class _Spec(Partial, frozen=True):
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    host_network: bool = False
+
+
+class Wants:
+    """What a template says of nodes."""
+
+    def __init__(self, template: dict[str, Any]) -> None:
+        spec = msgspec.convert(template.get("spec", {}), _Spec)
+        self._matcher = NodeMatcher(spec.node_selector, spec.affinity)
+        self._tolerations = with_daemon_tolerations(
+            spec.tolerations, host_network=spec.host_network
+        )
+
+    def matches(self, node: Node) -> bool:
+        """Whether labels and name are right."""
+        return self._matcher.matches(node.name, node.metadata.labels)
+
+    def runs(self, node: Node) -> bool:
+        """Whether the node should get a pod."""
+        return self.matches(node) and untolerated(node.spec.taints, self._tolerations) is None
+
+    def stays(self, node: Node) -> bool:
+        """Whether the node may keep a pod."""
+        evicting = untolerated(node.spec.taints, self._tolerations, effects=EVICTING)
+        return self.matches(node) and evicting is None
+
+
+@lru_cache(maxsize=4096)
+def meaning(template: bytes) -> bytes:
+    """A template in a form that is the same for the same meaning."""
+    return msgspec.json.encode(normalise(template), order="deterministic")
+
+
+@lru_cache(maxsize=4096)
+def wants(template: bytes) -> Wants:
+    """What a template says of nodes, read once."""
+    return Wants(msgspec.json.decode(template))
+
+
+@lru_cache(maxsize=4096)
+def template_in(data: bytes) -> bytes:
+    """The template that a revision keeps."""
+    template = dict(msgspec.json.decode(data)["spec"]["template"])
+    template.pop("$patch", None)
+    return msgspec.json.encode(template)
+
+
+def node_of(pod: Pod) -> str:
+    """Where a pod is or is to be."""
+    return pod.spec.node_name or pinned_node(pod.spec.affinity)
+
+
+def is_true(pod: Pod, kind: str) -> bool:
+    """Whether a condition of the pod is True."""
+    condition = pod.condition(kind)
+    return condition is not None and condition.status == "True"
+
+
+def is_preparing(pod: Pod) -> bool:
+    """Whether the pod waits for its hook."""
+    return pod.metadata.labels.get(keys.LIFECYCLE_STATE) == keys.PREPARING_DELETE
+
+
+def gate_closed(pod: Pod) -> bool:
+    """Whether the pod was taken out of service for an in-place update."""
+    condition = pod.condition(keys.INPLACE_UPDATE_READY)
+    return condition is not None and condition.status == "False"
+
+
+def state_of(pod: Pod) -> dict[str, Any]:
+    """The record of an in-place update on the pod."""
+    text = pod.metadata.annotations.inplace_state
+    try:
+        found = msgspec.json.decode(text) if text else {}
+    except msgspec.DecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_in_place_done(pod: Pod) -> bool:
+    """Whether every container runs what the pod's spec says, after an in-place update."""
+    state = state_of(pod)
+    if not state or state.get("revision") != pod.hash:
+        return not state
+    last = state.get("lastContainerStatuses") or {}
+    running = {each.name: each.image_id for each in pod.status.container_statuses}
+    for name, before in last.items():
+        wanted = next((c.image for c in pod.spec.containers if c.name == name), "")
+        said = next((c.image for c in pod.status.container_statuses if c.name == name), "")
+        if before.get("imageID") == running.get(name) and said != wanted:
+            return False
+    return True
+
+
+def came_at(pod: Pod) -> float:
+    """When the pod came to its revision."""
+    state = state_of(pod)
+    changed = state.get("updateTimestamp") if state.get("revision") == pod.hash else None
+    begun = _time(changed) if isinstance(changed, str) else 0.0
+    return max(seconds(pod.metadata.creation_timestamp) or 0.0, begun)
+
+
+def _time(text: str) -> float:
+    from everynode.api.times import TimeError, parse_time
+
+    try:
+        return parse_time(text)
+    except TimeError:
+        return 0.0
+
+
+class Referee:
+    """One DaemonSet at one moment of history."""
+
+    def __init__(self, scene: Scene, ds: DaemonSet, now: float) -> None:
+        self.scene, self.ds, self.now = scene, ds, now
+        self.rolling = ds.strategy.type is UpdateType.ROLLING
+        self.updating = self.rolling and not ds.strategy.paused
+        self.surging = self.rolling and ds.strategy.max_surge.value > 0
+        self.in_place = self.rolling and ds.strategy.rolling is RollingType.IN_PLACE
+
+    # --- Templates ---------------------------------------------------------------------------
+
+    @cached_property
+    def templates(self) -> dict[str, bytes]:
+        """Stored templates by hash."""
+        found = {}
+        for revision in self.scene.revisions.values():
+            owner = revision.metadata.controller
+            hash = revision.metadata.labels.get(keys.REVISION_HASH, "")
+            if owner is not None and owner.uid == self.ds.uid and hash:
+                found[hash] = template_in(bytes(revision.data))
+        return found
+
+    @cached_property
+    def targets(self) -> frozenset[str]:
+        """Hashes whose template means the same as the DaemonSet's."""
+        wanted = meaning(self.ds.template)
+        return frozenset(h for h, each in self.templates.items() if meaning(each) == wanted)
+
+    def at_target(self, pod: Pod) -> bool:
+        """Whether the pod is at the target."""
+        return pod.hash in self.targets
+
+    def life(self, node: str) -> bytes:
+        """The template by which the node lives (R3)."""
+        if node in self.scope:
+            return self.ds.template
+        for pod in sorted(self.pods_on(node), key=_standing):
+            if pod.hash in self.templates:
+                return self.templates[pod.hash]
+        return self._from or self.ds.template
+
+    @cached_property
+    def _from(self) -> bytes | None:
+        for revision in self.scene.revisions.values():
+            hash = revision.metadata.labels.get(keys.REVISION_HASH, "")
+            if hash in self.targets:
+                named = revision.metadata.annotations.get(keys.FROM_REVISION, "")
+                if named in self.templates:
+                    return self.templates[named]
+        return None
+
+    # --- Nodes -------------------------------------------------------------------------------
+
+    @cached_property
+    def _pods(self) -> dict[str, list[Pod]]:
+        found: dict[str, list[Pod]] = {}
+        for pod in self.scene.pods.values():
+            owner = pod.metadata.controller
+            if owner is not None and owner.uid == self.ds.uid:
+                found.setdefault(node_of(pod), []).append(pod)
+        return found
+
+    def pods_on(self, node: str) -> list[Pod]:
+        """Own pods on a node."""
+        return self._pods.get(node, [])
+
+    def staying(self, node: str) -> list[Pod]:
+        """Own pods on a node that are not on their way out."""
+        return [
+            pod
+            for pod in self.pods_on(node)
+            if not pod.terminating and not pod.finished and not is_preparing(pod)
+        ]
+
+    @cached_property
+    def wanted(self) -> frozenset[str]:
+        """Nodes that the target's template wants."""
+        target = wants(self.ds.template)
+        return frozenset(n for n, node in self.scene.nodes.items() if target.runs(node))
+
+    @cached_property
+    def holders(self) -> frozenset[str]:
+        """Nodes with a target pod."""
+        return frozenset(
+            node for node, pods in self._pods.items() if any(map(self.at_target, pods))
+        )
+
+    @cached_property
+    def cut(self) -> int:
+        """How many nodes may be at the target."""
+        desired = len(self.wanted)
+        return desired - scale(self.ds.strategy.partition, desired, round_up=False)
+
+    @cached_property
+    def selected(self) -> frozenset[str]:
+        """Nodes that the update's selector lets the target onto."""
+        selector = self.ds.strategy.selector
+        if selector is None:
+            return frozenset(self.scene.nodes)
+        return frozenset(
+            n for n, node in self.scene.nodes.items() if matches(selector, node.metadata.labels)
+        )
+
+    @cached_property
+    def scope(self) -> frozenset[str]:
+        """Nodes that live by the target (R2)."""
+        if not self.rolling:
+            return frozenset(self.scene.nodes)
+        if self.ds.strategy.paused:
+            return self.holders
+        if self.ds.strategy.partition.value == 0:
+            return self.holders | self.selected
+        room = max(0, self.cut - len(self.holders & self.wanted))
+        waiting = sorted((self.selected & self.wanted) - self.holders)
+        return self.holders | frozenset(waiting[max(0, len(waiting) - room) :])
+
+    def is_silent(self, node: str) -> bool:
+        """Whether the node's kubelet is gone."""
+        found = self.scene.nodes.get(node)
+        return found is not None and found.ready == "Unknown"
+
+    # --- The budget ----------------------------------------------------------------------------
+
+    @cached_property
+    def limit(self) -> int:
+        """How many nodes may be down, or doubled."""
+        strategy, desired = self.ds.strategy, len(self.wanted)
+        surge = scale(strategy.max_surge, desired, round_up=True)
+        unavailable = scale(strategy.max_unavailable, desired, round_up=True)
+        if self.surging:
+            return surge
+        return unavailable or (0 if surge else 1)
+
+    def is_up(self, pod: Pod, taken: Collection[str] = ()) -> bool:
+        """Whether the pod is available."""
+        if pod.uid in taken or pod.terminating or pod.finished or is_preparing(pod):
+            return False
+        if not is_true(pod, keys.READY) or not is_in_place_done(pod):
+            return False
+        since = []
+        for kind in (keys.READY, *(gate.condition_type for gate in pod.spec.readiness_gates)):
+            condition = pod.condition(kind)
+            if condition is None or condition.status != "True":
+                return False
+            moment = condition.last_transition_time or pod.status.start_time
+            since.append(seconds(moment) or 0.0)
+        least = self.ds.min_ready_seconds
+        return least <= 0 or max(since) + least <= self.now
+
+    def is_down(self, node: str, taken: Collection[str]) -> bool:
+        """Whether the node has no available pod."""
+        return not any(self.is_up(pod, taken) for pod in self.pods_on(node))
+
+    @cached_property
+    def counted(self) -> frozenset[str]:
+        """The nodes that count: in scope, wanted, and reachable unless there is an outage."""
+        mine = self.scope & self.wanted
+        silent = frozenset(node for node in mine if self.is_silent(node))
+        outage = len(silent) > max(self.limit, len(self.wanted) // 10)
+        return mine if outage else mine - silent
+
+    def down(self, taken: Collection[str]) -> list[str]:
+        """Counted nodes that are down once these pods are taken."""
+        return sorted(node for node in self.counted if self.is_down(node, taken))
+
+    def under_way(self, taken: Collection[str]) -> list[str]:
+        """Counted nodes that are emptied for the target or not available at it yet."""
+        return sorted(node for node in self.counted if self._is_under_way(node, taken))
+
+    def _is_under_way(self, node: str, taken: Collection[str]) -> bool:
+        if any(pod.uid in taken for pod in self.pods_on(node)) or not self.staying(node):
+            return True
+        for pod in self.staying(node):
+            fresh = self.now < came_at(pod) + self.ds.min_ready_seconds + PATIENCE
+            if self.at_target(pod) and fresh and not self.is_up(pod):
+                return True
+        return False
+
+    def proven(self) -> int:
+        """Counted nodes with an available target pod."""
+        return sum(
+            any(self.at_target(pod) and self.is_up(pod) for pod in self.pods_on(node))
+            for node in self.counted
+        )
+
+
+def _standing(pod: Pod) -> tuple[bool, bool, bool, str]:
+    """Those that stay first, then those that prepare, those that go, those that ended."""
+    return (pod.finished, pod.terminating, is_preparing(pod), pod.uid)

@@ -1,0 +1,90 @@
+"""L1: whether the store is what its DaemonSets ask for, and if not, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from everynode.api import keys
+from everynode.api.daemonset import DaemonSet
+from everynode.sim.invariants.referee import Referee, is_true, wants
+from everynode.sim.record import Scene
+
+
+def complaints(scene: Scene, now: float) -> list[str]:
+    """What is not yet as it should be; empty when the world is at rest."""
+    found: list[str] = []
+    for _, ds in sorted(scene.sets.items()):
+        if ds.metadata.deletion_timestamp is None:
+            found += (f"{ds.name}: {each}" for each in _of_set(Referee(scene, ds, now)))
+    for pod in scene.pods.values():
+        owner = pod.metadata.controller
+        if owner is not None and owner.uid not in scene.sets:
+            found.append(f"pod {pod.name} belongs to nobody that is there")
+    return found
+
+
+def _of_set(referee: Referee) -> Iterator[str]:
+    for name in sorted(referee.scene.nodes):
+        yield from _of_node(referee, name)
+    for name in sorted(referee._pods):
+        if name not in referee.scene.nodes:
+            yield f"a pod points at {name}, which does not exist"
+    updated = referee.holders & referee.wanted
+    if referee.updating and not referee.targets:
+        yield "its template is not stored as a revision"
+    if referee.updating:
+        reachable = (referee.selected & referee.wanted) - updated
+        missing = max(0, min(referee.cut, len(updated) + len(reachable)) - len(updated))
+        if missing:
+            yield f"{missing} nodes are still to be updated"
+    yield from _of_status(referee)
+
+
+def _of_node(referee: Referee, name: str) -> Iterator[str]:
+    node, pods = referee.scene.nodes[name], referee.pods_on(name)
+    life = wants(referee.life(name))
+    going = [pod for pod in pods if pod.terminating or pod.finished]
+    staying = [pod for pod in pods if pod not in going]
+    if going:
+        yield f"{name}: {going[0].name} is on its way out"
+    if not life.stays(node):
+        if staying:
+            yield f"{name}: has a pod that it must not have"
+    elif len(staying) > 1:
+        yield f"{name}: has {len(staying)} pods"
+    elif not staying:
+        if life.runs(node):
+            yield f"{name}: has no pod"
+    elif not referee.is_up(staying[0]):
+        yield f"{name}: {staying[0].name} is not available"
+    elif _is_behind(referee, name) and life.runs(node):
+        yield f"{name}: is not at the target"
+
+
+def _is_behind(referee: Referee, name: str) -> bool:
+    pods = referee.staying(name)
+    return referee.rolling and name in referee.scope and not any(map(referee.at_target, pods))
+
+
+def _of_status(referee: Referee) -> Iterator[str]:
+    ds: DaemonSet = referee.ds
+    status = ds.status
+    if status.observed_generation != ds.metadata.generation:
+        yield f"generation {ds.metadata.generation} is not observed yet"
+        return
+    wanted = referee.wanted
+    firsts = {name: pods[0] for name, pods in referee._pods.items() if pods and name in wanted}
+    ready = sum(is_true(pod, keys.READY) for pod in firsts.values())
+    available = sum(referee.is_up(pod) for pod in firsts.values())
+    updated = sum(referee.at_target(pod) for pod in firsts.values())
+    counts = {
+        "desired": (status.desired, len(wanted)),
+        "current": (status.current, len(firsts)),
+        "ready": (status.ready, ready),
+        "available": (status.available, available),
+        "unavailable": (status.unavailable, len(wanted) - available),
+        "updated": (status.updated, updated),
+    }
+    for name, (said, is_so) in counts.items():
+        if said != is_so:
+            yield f"the status says {said} {name}, it is {is_so}"

@@ -1,0 +1,152 @@
+"""What happened: every commit of the store and every request, and one hash over all of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from everynode.api.daemonset import DaemonSet, Flavour
+from everynode.api.decode import Decoder
+from everynode.api.objects import ControllerRevision, Lease, Node, Pod
+from everynode.api.versions import decode_daemonset
+from everynode.cluster.store import Change, Store
+from everynode.kube.requests import Request
+
+T = TypeVar("T")
+Kept = Node | Pod | ControllerRevision | DaemonSet | Lease
+_DECODERS: Final[dict[str, Callable[[bytes], Kept]]] = {
+    "nodes": Decoder(Node).one,
+    "pods": Decoder(Pod).one,
+    "controllerrevisions.apps": Decoder(ControllerRevision).one,
+    "daemonsets.apps": partial(decode_daemonset, flavour=Flavour.NATIVE),
+    "daemonsets.apps.kruise.io": partial(decode_daemonset, flavour=Flavour.ADVANCED),
+    "leases.coordination.k8s.io": Decoder(Lease).one,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request as it reached the server."""
+
+    actor: str
+    request: Request
+    time: float
+    now: float  # the wall clock of whoever asked
+    sent_at: float
+    floor: int  # what the asker had been told of all kinds when it decided, at least
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything there is at one version; parts that did not change are shared."""
+
+    version: int
+    time: float
+    nodes: dict[str, Node] = field(default_factory=dict)
+    pods: dict[str, Pod] = field(default_factory=dict)  # by uid
+    sets: dict[str, DaemonSet] = field(default_factory=dict)  # by uid
+    revisions: dict[str, ControllerRevision] = field(default_factory=dict)  # by name
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One step of history: who did what to which object."""
+
+    version: int
+    time: float
+    kind: str
+    type: str
+    before: Any
+    after: Any
+    asked: Asked | None
+
+    @property
+    def actor(self) -> str:
+        """Who wrote; empty for the server itself."""
+        return self.asked.actor if self.asked else ""
+
+
+class Record:
+    """Keeps history, and tells whoever judges it."""
+
+    def __init__(self, store: Store, time: Callable[[], float], *, keep: bool = True) -> None:
+        self.acting: Asked | None = None
+        self.scenes: list[Scene] = [Scene(0, 0.0)]
+        self.commits: list[Commit] = []
+        self.asked: list[Asked] = []
+        self.judges: list[Callable[[Commit], None]] = []
+        self._time = time
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._keep = keep
+        for kind in _DECODERS:
+            store.observe(kind, partial(self._committed, kind))
+
+    @property
+    def scene(self) -> Scene:
+        """Everything there is now."""
+        return self.scenes[-1]
+
+    def digest(self) -> str:
+        """One hash over every commit and every request so far."""
+        return self._hash.hexdigest()
+
+    def note(self, asked: Asked, status: int) -> None:
+        """A request was answered."""
+        request = asked.request
+        text = f"{asked.time:.6f} {asked.actor} {request.method} {request.path} {status}\n"
+        self._hash.update(text.encode())
+        self._hash.update(request.body)
+
+    def _committed(self, kind: str, change: Change) -> None:
+        self._hash.update(f"{self._time():.6f} {kind} {change.type} {change.version}\n".encode())
+        self._hash.update(change.record.body)
+        if not self._keep:
+            return
+        decode = _DECODERS[kind]
+        before = decode(change.previous.body) if change.previous is not None else None
+        after = decode(change.record.body) if change.type != "DELETED" else None
+        commit = Commit(change.version, self._time(), kind, change.type, before, after, self.acting)
+        self.commits.append(commit)
+        self.scenes.append(_next(self.scenes[-1], commit))
+        for judge in self.judges:
+            judge(commit)
+
+
+def _next(scene: Scene, commit: Commit) -> Scene:
+    """The state after a commit; only the part that changed is copied."""
+    nodes, pods, sets, revisions = scene.nodes, scene.pods, scene.sets, scene.revisions
+    if commit.kind == "nodes":
+        nodes = _changed(nodes, commit, "name")
+    elif commit.kind == "pods":
+        pods = _changed(pods, commit, "uid")
+    elif commit.kind.startswith("daemonsets"):
+        sets = _changed(sets, commit, "uid")
+    elif commit.kind.startswith("controllerrevisions"):
+        revisions = _changed(revisions, commit, "name")
+    return Scene(commit.version, commit.time, nodes, pods, sets, revisions)
+
+
+def _changed(objects: dict[str, T], commit: Commit, key: str) -> dict[str, T]:
+    found = commit.before if commit.after is None else commit.after
+    name: str = getattr(found.metadata, key)
+    changed = dict(objects)
+    if commit.after is None:
+        changed.pop(name, None)
+    else:
+        changed[name] = commit.after
+    return changed
+
+
+_body_decoder: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+def body_of(request: Request) -> dict[str, Any]:
+    """The JSON object a request carries; empty where it carries none."""
+    if not request.body or request.body[:1] != b"{":
+        return {}
+    return _body_decoder.decode(request.body)

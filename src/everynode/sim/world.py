@@ -1,0 +1,249 @@
+"""One world: a cluster, its controllers, and everything that a plan lets happen to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from everynode.cluster.machinery.behaviour import Behaviour
+from everynode.cluster.machinery.run import Machinery
+from everynode.cluster.machinery.run import Options as MachineryOptions
+from everynode.cluster.rest import Api
+from everynode.sim.actions import Actions
+from everynode.sim.clock import SimClock
+from everynode.sim.door import Door
+from everynode.sim.invariants import INVARIANTS
+from everynode.sim.invariants.promise import Breach, Invariant
+from everynode.sim.invariants.settled import complaints
+from everynode.sim.loop import SimLoop
+from everynode.sim.plan import Happening, Plan
+from everynode.sim.process import Process
+from everynode.sim.record import Commit, Record
+from everynode.sim.weather import OF_CALLS, Sky
+
+_LOOK: Final = 5.0  # seconds between two looks whether the world has settled
+_REST: Final = 60.0  # seconds for which it must then stay as it is
+_TAIL: Final = 700.0  # the same at the long quiet end, on either side of a restart
+_RESTART: Final = 2.0  # seconds until a crashed process is there again
+_MOST_BREACHES: Final = 5
+
+
+class Result(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of a plan."""
+
+    seed: int
+    name: str
+    seconds: float  # simulated
+    commits: int
+    writes: int  # of controllers
+    trace: str  # one hash over all that happened
+    breaches: tuple[Breach, ...] = ()
+    struck: dict[str, int] = {}
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise was kept."""
+        return not self.breaches
+
+
+class World:
+    """Runs one plan from beginning to end."""
+
+    def __init__(self, loop: SimLoop, plan: Plan) -> None:
+        self.loop = loop
+        self.plan = plan
+        self.breaches: list[Breach] = []
+        self.clock = SimClock(loop, f"{plan.seed}/world")
+        self.api = Api(clock=self.clock)
+        self.record = Record(self.api.store, loop.time)
+        self.sky = Sky(plan.happenings, seed=plan.seed, time=loop.time)
+        self.processes: dict[int, Process] = {}
+        self.notes: list[tuple[float, str]] = []  # for the timeline
+        self._incarnations: Counter[int] = Counter()
+        self._invariants: list[Invariant] = [each(self.record) for each in INVARIANTS]
+        self.record.judges.append(self._judge)
+        timing = plan.timing
+        behaviour = Behaviour(
+            pull=(timing.pull, timing.pull),
+            start=timing.start,
+            ready=timing.ready,
+            stop=timing.stop,
+            events=False,
+        )
+        self.machinery = Machinery(
+            Door(self.api, self.record, name="machinery", clock=self.clock),
+            self.clock,
+            MachineryOptions(nodes=plan.nodes, behaviour=behaviour),
+        )
+        person = Door(self.api, self.record, name="person", clock=self.clock)
+        self.actions = Actions(self, person)
+
+    # --- A whole life --------------------------------------------------------------------------
+
+    async def live(self) -> Result:
+        """From the first node to the quiet end."""
+        machinery = self.loop.create_task(self.machinery.run())
+        await self.machinery.ready()
+        await self._nodes_ready()
+        for index in range(self.plan.controllers):
+            self.start(index)
+        for manifest in self.plan.manifests:
+            await self.actions.create(manifest)
+        await self._let_happen()
+        await self._settle()
+        self._look_at_processes()
+        for process in self.processes.values():
+            process.crash("the end")
+        machinery.cancel()
+        await asyncio.wait([machinery])
+        return self._result()
+
+    async def _nodes_ready(self) -> None:
+        while len(self.record.scene.nodes) < self.plan.nodes or any(
+            node.spec.taints for node in self.record.scene.nodes.values()
+        ):
+            await self.clock.sleep(0.1)
+
+    async def _let_happen(self) -> None:
+        timed = [each for each in self.plan.happenings if each.what not in OF_CALLS]
+        for each in sorted(timed, key=lambda each: each.at):
+            await self.clock.sleep(each.at - self.clock.monotonic())
+            self.note(each.describe())
+            await self.actions.do(each)
+        await self.clock.sleep(self.plan.quiet_at - self.clock.monotonic())
+        self.note("nothing more goes wrong")
+        self.sky.lift()
+        await self.actions.heal()
+
+    # --- Settling ------------------------------------------------------------------------------
+
+    async def _settle(self) -> None:
+        deadline = self.clock.monotonic() + self.plan.patience
+        left = self._complaints()
+        while left and self.clock.monotonic() < deadline:
+            await self.clock.sleep(_LOOK)
+            left = self._complaints()
+        if left:
+            more = f" (and {len(left) - 3} more)" if len(left) > 3 else ""
+            self._breach("L1", f"not settled after {self.plan.patience:.0f} s: {left[:3]}{more}")
+            return
+        self.note("the world has settled")
+        await self._rest(_TAIL if self.plan.tail else _REST)
+        if self.plan.tail:
+            await self._change_guard()
+            await self._rest(_TAIL)
+
+    async def _rest(self, seconds: float) -> None:
+        """Nothing may be written while there is nothing to do."""
+        before = len(self.record.commits)
+        await self.clock.sleep(seconds)
+        late = [each for each in self.record.commits[before:] if _by_us(each)]
+        if late:
+            texts = [f"{each.type} {each.kind} {_name(each)}" for each in late[:3]]
+            self._breach("L3", f"{len(late)} writes at rest: {', '.join(texts)}")
+        left = self._complaints()
+        if left:
+            self._breach("L1", f"did not stay settled: {left[:3]}")
+
+    async def _change_guard(self) -> None:
+        """Everybody is restarted, the leader first."""
+        for index in sorted(self.processes):
+            self.note(f"controller {index} is restarted")
+            await self.processes[index].stop()
+            self.start(index)
+        await self.clock.sleep(_LOOK)
+
+    def _complaints(self) -> list[str]:
+        return complaints(self.record.scene, self.clock.now())
+
+    # --- Processes -----------------------------------------------------------------------------
+
+    def start(self, index: int) -> None:
+        """Start a controller."""
+        self._incarnations[index] += 1
+        self.processes[index] = Process(
+            self.loop,
+            self.api,
+            self.record,
+            name=f"controller-{index}.{self._incarnations[index]}",
+            seed=self.plan.seed,
+            sky=self.sky,
+            elected=self.plan.controllers > 1,
+            crashed=self._crashed,
+        )
+
+    def _crashed(self, process: Process, why: str) -> None:
+        self.note(f"{process.name} dies: {why}")
+        index = next((i for i, each in self.processes.items() if each is process), None)
+        if index is not None and why != "the end":
+            self.loop.call_later(_RESTART, self.start, index)
+
+    def _look_at_processes(self) -> None:
+        for process in self.processes.values():
+            if process.trouble is not None:
+                self._breach("S0", f"{process.name} ended by itself: {process.trouble!r}")
+
+    # --- Judging -------------------------------------------------------------------------------
+
+    def _judge(self, commit: Commit) -> None:
+        for invariant in self._invariants:
+            for message in invariant.judge(commit):
+                self._breach(invariant.id, message)
+
+    def _breach(self, promise: str, message: str) -> None:
+        if message[:1] in "SL" and ": " in message[:8]:
+            promise, _, message = message.partition(": ")
+        self.note(f"BROKEN {promise}: {message}")
+        if len(self.breaches) < _MOST_BREACHES:
+            self.breaches.append(Breach(promise, round(self.loop.time(), 3), message))
+
+    def note(self, text: str) -> None:
+        """Something for the timeline."""
+        self.notes.append((self.loop.time(), text))
+
+    def _result(self) -> Result:
+        return Result(
+            seed=self.plan.seed,
+            name=self.plan.name,
+            seconds=round(self.loop.time(), 3),
+            commits=len(self.record.commits),
+            writes=sum(map(_by_us, self.record.commits)),
+            trace=self.record.digest(),
+            breaches=tuple(self.breaches),
+            struck=dict(sorted(self.sky.struck.items())),
+        )
+
+    def doors(self) -> Iterator[Door]:
+        """The ways to the server that controllers have now."""
+        for _, process in sorted(self.processes.items()):
+            yield process.door
+
+
+def _by_us(commit: Commit) -> bool:
+    return commit.actor.startswith("controller") and not commit.kind.startswith("leases")
+
+
+def _name(commit: Commit) -> str:
+    found = commit.after if commit.after is not None else commit.before
+    return str(found.metadata.name)
+
+
+def play(plan: Plan) -> tuple[Result, World]:
+    """Run a plan; the world is there to be looked at afterwards."""
+    loop = SimLoop(plan.seed)
+    try:
+        world = World(loop, plan)
+        result: Result = loop.run_until_complete(world.live())
+        return result, world
+    finally:
+        loop.close()
+
+
+def happening(what: str, at: float, **args: object) -> Happening:
+    """A happening at a time."""
+    seconds = float(args.pop("seconds", 0.0))  # type: ignore[arg-type]
+    return Happening(what, at=at, seconds=seconds, args=args)
