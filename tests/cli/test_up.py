@@ -61,14 +61,16 @@ def until_ready(up: Up, resource: Resource, name: str, wanted: int) -> None:
     async def follow() -> None:
         clock = SystemClock()
         transport = HttpTransport(load(clock, kubeconfig=str(up.kubeconfig)), clock)
-        ready = 0
-        while ready != wanted:
+        client = Client(transport, clock)
+        one = verbs.get(resource, name, namespace="default")
+        while (found := await client.read(one, decode)).get("status", {}).get(
+            "numberReady"
+        ) != wanted:
             # Read to its end, a second later, so that no connection is left half-closed.
-            stream = await transport.open(verbs.watch(resource, version="", seconds=1))
-            while line := await stream.readline():
-                found = decode(line)["object"]
-                if found["metadata"].get("name") == name:
-                    ready = found.get("status", {}).get("numberReady", 0)
+            version = found["metadata"]["resourceVersion"]
+            stream = await transport.open(verbs.watch(resource, version=version, seconds=1))
+            while await stream.readline():
+                pass
         await transport.close()
 
     asyncio.run(follow())
