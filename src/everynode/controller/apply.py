@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeGuard
 
 import msgspec
 
@@ -23,9 +23,12 @@ from everynode.kube.client import Client, MayNotWrite
 from everynode.kube.errors import (
     AlreadyExists,
     Conflict,
+    Denied,
+    Invalid,
     KubeError,
     NamespaceTerminating,
     NotFound,
+    QuotaExceeded,
     UnknownOutcome,
 )
 from everynode.kube.resources import PODS
@@ -130,6 +133,8 @@ class Applier:
             case NamespaceTerminating():
                 workload.refused(node, write, trouble="the namespace is being deleted", now=now)
             case _:
+                if _is_vain_resize(write.action, error):
+                    workload.refused_resize(write.action)
                 self._teller.pod_refused(workload, write.action, error)
                 workload.refused(node, write, trouble=error.message, now=now)
 
@@ -195,6 +200,12 @@ class Applier:
     async def _read(self, workload: Workload, name: str) -> Pod:
         request = verbs.get(PODS, name, namespace=workload.ds.namespace)
         return await self._client.read(request, _decode_pod)
+
+
+def _is_vain_resize(action: PodAction, error: KubeError) -> TypeGuard[PatchPod]:
+    """Whether a resize was refused for what it asks, not for what happens to be used up."""
+    resize = isinstance(action, PatchPod) and action.subresource == "resize"
+    return resize and isinstance(error, Denied | Invalid) and not isinstance(error, QuotaExceeded)
 
 
 def _owned(workload: Workload, pod: Pod) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import Node, Pod
 from everynode.controller.writes import Stage, Write
-from everynode.decide.actions import CreatePod, PodAction
+from everynode.decide.actions import CreatePod, PatchPod, PodAction
 from everynode.decide.ledger import Ledger
 from everynode.decide.patch import node_of
 from everynode.decide.view import NodeView
@@ -19,6 +19,7 @@ _LONGEST_DELAY = 300.0
 _FIRST_CONFLICT_DELAY = 0.05  # the cache is a moment behind; it will catch up
 _LONGEST_CONFLICT_DELAY = 2.0
 _SLOW_START = 1  # creates at once until they are known to succeed; doubles with each success
+_RESIZABLE = ("", "")
 _FULL_SPEED = 1 << 20  # no limit but the burst
 
 
@@ -43,6 +44,7 @@ class Workload:
         self.writes: dict[str, Write] = {}
         self.refusals: dict[str, Refusal] = {}
         self.strangers: dict[str, tuple[str, ...]] = {}
+        self.unresizable: dict[str, tuple[str, str]] = {}  # node -> uid and hash of its pod
         self.create_limit = _SLOW_START
         self.settle_at: float | None = None  # when to look live for writes that are not seen
         self._nodes = nodes
@@ -139,6 +141,12 @@ class Workload:
         if trouble and isinstance(write.action, CreatePod):
             self.create_limit = _SLOW_START
 
+    def refused_resize(self, action: PatchPod) -> None:
+        """The server will not resize this pod, however often it is asked."""
+        pod = self.pods_on(action.node).get(action.uid)
+        if pod is not None:
+            self.unresizable[action.node] = (pod.uid, pod.hash)
+
     # --- Deciding --------------------------------------------------------------------------
 
     def refresh(self, cache_version: int) -> None:
@@ -153,6 +161,7 @@ class Workload:
             else:
                 self.refusals.pop(node, None)
                 self.strangers.pop(node, None)
+                self.unresizable.pop(node, None)
                 self.ledger.forget(node)
         self._dirty.clear()
 
@@ -173,6 +182,7 @@ class Workload:
             retry_at=refusal.retry_at if refusal else 0.0,
             trouble=refusal.trouble if refusal else "",
             strangers=self.strangers.get(node, ()),
+            unresizable=self.unresizable.get(node, _RESIZABLE),
         )
 
     def overdue(self, now: float) -> list[tuple[str, Write]]:

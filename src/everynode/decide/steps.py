@@ -74,7 +74,8 @@ def _update(plan: Plan, view: NodeView, step: Step, now: float) -> tuple[PodActi
     """In place where the strategy asks for it and the change allows it, else past the hook."""
     pod = step.pod
     assert pod is not None
-    if plan.in_place or step.do is Do.ADVANCE:
+    unresizable = (pod.uid, pod.hash) == view.unresizable
+    if (plan.in_place or step.do is Do.ADVANCE) and not unresizable:
         made = next_step(pod, plan.revision_of(pod), plan.target, now=now)
         if isinstance(made, PatchPod):
             return (made,)

@@ -39,3 +39,5 @@ class NodeView(msgspec.Struct, frozen=True):
     retry_at: float = 0.0
     trouble: str = ""  # why the last write on this node was refused, for the condition
     strangers: tuple[str, ...] = ()  # uids of foreign pods that hold the name we would use
+    # The pod whose resize the API server refused for good, and the hash it carried then.
+    unresizable: tuple[str, str] = ("", "")
