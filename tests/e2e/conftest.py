@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import pytest
 from tests.e2e.stage import QUICK, Stage, clock
@@ -17,8 +17,9 @@ from everynode.cluster.rest import Api
 from everynode.kube import verbs
 from everynode.kube.client import Client
 from everynode.kube.config import load
+from everynode.kube.errors import NotServed
 from everynode.kube.http import HttpTransport
-from everynode.kube.resources import CRDS, NAMESPACES, NODES
+from everynode.kube.resources import ADVANCED, CRDS, NAMESPACES, NODES
 
 Play = Callable[..., AbstractAsyncContextManager[Stage]]
 _number = itertools.count(1)
@@ -69,6 +70,15 @@ async def _play_embedded(*, nodes: int, behaviour: Behaviour = QUICK) -> AsyncIt
         yield stage
 
 
+async def _until_served(client: Client) -> None:
+    """A kind is served a moment after its definition is there."""
+    while True:
+        with suppress(NotServed):
+            await client.read(verbs.list_page(ADVANCED), bytes)
+            return
+        await asyncio.sleep(0.05)
+
+
 @asynccontextmanager
 async def _play_real(
     plane: ControlPlane, *, nodes: int, behaviour: Behaviour
@@ -79,6 +89,7 @@ async def _play_real(
     await client.write(
         verbs.apply(CRDS, crd()["metadata"]["name"], crd(), manager="test", force=True), bytes
     )
+    await _until_served(client)
     stage = Stage(transport, time, namespace=f"scenario-{next(_number)}", real=True)
     try:
         async with stage.playing(nodes=nodes, behaviour=behaviour):

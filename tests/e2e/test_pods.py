@@ -54,7 +54,7 @@ async def test_a_failed_pod_is_replaced_with_back_off(play: Play, version: str) 
         for failures in (1, 2):
             pod = stage.pod_on("node-0001")
             await finish(stage, pod, "Failed")
-            await _until_gone(stage, pod)
+            await until_gone(stage, pod)
             await stage.until_running("agent:v1", 1)
             replacement = stage.pod_on("node-0001")
             assert replacement.metadata.annotations.failures.startswith(f"{failures}@")
@@ -70,7 +70,7 @@ async def test_a_succeeded_pod_is_replaced(play: Play, version: str) -> None:
         await stage.start(daemonset(api_version=version), 1)
         pod = stage.pod_on("node-0001")
         await finish(stage, pod, "Succeeded")
-        await _until_gone(stage, pod)
+        await until_gone(stage, pod)
         await stage.until_running("agent:v1", 1)
 
 
@@ -133,7 +133,7 @@ async def test_a_pod_without_room_waits_as_pending(play: Play) -> None:
         assert stage.pod_on("node-0001").spec.node_name == ""
 
 
-async def _until_gone(stage: Stage, pod: Pod) -> None:
+async def until_gone(stage: Stage, pod: Pod) -> None:
     await stage.until(
         lambda: pod.name not in {each.name for each in stage.all_pods()}, f"{pod.name} is gone"
     )
