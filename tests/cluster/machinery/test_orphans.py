@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.cluster.machinery.world import pod_body, running, virtual
 
+from everynode.cluster.machinery.run import Options
 from everynode.kube.resources import NODES, PODS
 
 
@@ -35,5 +36,17 @@ async def test_pods_stay_when_their_node_comes_back_in_time() -> None:
 async def test_pods_that_were_given_to_a_node_that_never_was_go_too() -> None:
     async with running() as world:
         await world.create(PODS, pod_body("one", nodeName="nowhere"))
+        await world.pass_time(45)
+        assert await world.pod_names() == []
+
+
+@virtual
+async def test_pods_whose_node_went_while_nobody_looked_go_too() -> None:
+    async with running() as world:
+        await world.create(PODS, pod_body("one", node="node-0003"))
+        await world.ready("one")
+        api = world.api
+    await world.delete(NODES, "node-0003")
+    async with running(Options(nodes=2), api=api) as world:
         await world.pass_time(45)
         assert await world.pod_names() == []

@@ -232,3 +232,16 @@ async def test_finished_pods_leave_their_room_to_others() -> None:
         await world.pass_time(10)
         await world.create(PODS, pod_body("next", containers=asking("8")))
         await world.ready("next", within=10)
+
+
+@virtual
+async def test_a_scheduler_that_comes_back_finds_its_words_still_true() -> None:
+    async with running() as world:
+        await world.create(PODS, pod_body("one", nodeSelector={"disk": "fast"}))
+        await world.pass_time(1)
+        api = world.api
+        told = await world.reasons("one")
+    async with running(api=api) as world:
+        await world.pass_time(5)
+        assert await world.reasons("one") == [*told, *told]
+        assert world.ledger.paths() == []

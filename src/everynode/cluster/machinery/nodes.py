@@ -18,7 +18,7 @@ from everynode.cluster.machinery.scheduler import status_patch
 from everynode.cluster.machinery.seats import Setting
 from everynode.cluster.machinery.shared import NODE, Shared
 from everynode.cluster.machinery.timers import Timers
-from everynode.cluster.machinery.writes import Answer, Writes, ignore, version_in
+from everynode.cluster.machinery.writes import Answer, Writes, version_in
 from everynode.cluster.machinery.zones import Zones, zone_of
 from everynode.kube import verbs
 from everynode.kube.cache import number
@@ -133,14 +133,26 @@ class NodeController:
 
     def _mark_pods(self, node: Node) -> None:
         """Nobody can say that the pods of a silent node are ready."""
-        now = format_time(self._setting.clock.now())
-        for pod in self._shared.pods.by(NODE, node.name).values():
+        for pod in list(self._shared.pods.by(NODE, node.name).values()):
             condition = pod.condition("Ready")
-            if condition is None or condition.status != "True":
-                continue
-            changed = {"type": "Ready", "status": "False", "lastTransitionTime": now}
-            self._writes.send(status_patch(pod, {"conditions": [changed]}), ignore)
-            self._tell_pod(pod)
+            if condition is not None and condition.status == "True":
+                self._mark_pod(pod)
+                self._tell_pod(pod)
+
+    def _mark_pod(self, pod: Pod) -> None:
+        now = format_time(self._setting.clock.now())
+        changed = {"type": "Ready", "status": "False", "lastTransitionTime": now}
+        patch = status_patch(pod, {"conditions": [changed]})
+        self._writes.send(patch, partial(self._marked, pod))
+
+    def _marked(self, pod: Pod, answer: Answer) -> None:
+        if isinstance(answer, KubeError) and not isinstance(answer, NotFound | Conflict):
+            self._timers.after(_RETRY, partial(self._mark_again, pod))
+
+    def _mark_again(self, pod: Pod) -> None:
+        node = self._shared.nodes.get(pod.spec.node_name)
+        if node is not None and _ready(node) not in ("", "True"):
+            self._mark_pod(pod)
 
     def _tell_pod(self, pod: Pod) -> None:
         meta = pod.metadata

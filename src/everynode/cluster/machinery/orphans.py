@@ -30,6 +30,11 @@ class OrphanedPods:
         shared.nodes.subscribe(self._on_node)
         shared.pods.subscribe(self._on_pod)
 
+    def look_at_all(self) -> None:
+        """Look at every pod; called once, when all nodes and pods are known."""
+        for pod in list(self._shared.pods.all().values()):
+            self._on_pod(None, pod)
+
     def _on_node(self, before: Node | None, after: Node | None) -> None:
         if after is None and before is not None and self._shared.pods.by(NODE, before.name):
             self._wait(before.name)

@@ -68,6 +68,7 @@ class Machinery:
             collector = Collector(transport, clock, shared=self.shared, timers=self.timers)
             namespaces = NamespaceController(transport, clock, timers=self.timers)
             self._parts += [scheduler.run, collector.run, namespaces.run]
+        self._orphans: OrphanedPods | None = None
         if options.node_controllers:
             self._look_after_nodes(recorder)
         if options.heartbeat:
@@ -93,7 +94,7 @@ class Machinery:
             recorder=recorder,
         )
         TaintEviction(shared, setting, timers=timers, writes=writes, recorder=recorder)
-        OrphanedPods(shared, setting, timers=timers, writes=writes)
+        self._orphans = OrphanedPods(shared, setting, timers=timers, writes=writes)
 
     async def ready(self) -> None:
         """Wait until every node is registered."""
@@ -105,5 +106,7 @@ class Machinery:
             for part in self._parts:
                 group.create_task(part())
             await self.shared.settled()
+            if self._orphans is not None:
+                self._orphans.look_at_all()
             await self.fleet.register(self.options.nodes, self.options.zones)
             self._ready.set()

@@ -51,6 +51,7 @@ class Scheduler:
         recorder: Recorder,
         priorities: Mapping[str, int] = SYSTEM_PRIORITIES,
     ) -> None:
+        self._shared = shared
         self._clock = clock
         self._timers = timers
         self._writes = writes
@@ -73,6 +74,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until cancelled."""
+        await self._shared.settled()  # nobody is told that there are no nodes before we know
         while True:
             await self._work.wait()
             self._work.clear()
