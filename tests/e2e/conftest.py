@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 from tests.e2e.stage import QUICK, Stage, clock
@@ -11,9 +13,8 @@ from tests.e2e.stage import QUICK, Stage, clock
 from everynode.api.crd import crd
 from everynode.cli.kubernetes.binaries import BinariesMissingError, find
 from everynode.cli.kubernetes.controlplane import ControlPlane
-from everynode.cluster.local import LocalTransport
 from everynode.cluster.machinery.behaviour import Behaviour
-from everynode.cluster.rest import Api
+from everynode.cluster.server import Server
 from everynode.kube import verbs
 from everynode.kube.client import Client
 from everynode.kube.config import load
@@ -64,10 +65,21 @@ def play(request: pytest.FixtureRequest) -> Play:
 @asynccontextmanager
 async def _play_embedded(*, nodes: int, behaviour: Behaviour = QUICK) -> AsyncIterator[Stage]:
     time = clock()
-    transport = LocalTransport(Api(clock=time))
-    stage = Stage(transport, time, namespace="scenario", real=False)
-    async with stage.playing(nodes=nodes, behaviour=behaviour):
-        yield stage
+    server = Server(clock=time)
+
+    async def serve(folder: Path) -> str:
+        await server.start()
+        path = folder / "kubeconfig"
+        path.write_text(json.dumps(server.kubeconfig()))
+        return str(path)
+
+    stage = Stage(server.transport, time, namespace="scenario", real=False)
+    stage.serve = serve
+    try:
+        async with stage.playing(nodes=nodes, behaviour=behaviour):
+            yield stage
+    finally:
+        await server.stop()
 
 
 async def _until_served(client: Client) -> None:
@@ -90,7 +102,12 @@ async def _play_real(
         verbs.apply(CRDS, crd()["metadata"]["name"], crd(), manager="test", force=True), bytes
     )
     await _until_served(client)
+
+    async def serve(folder: Path) -> str:
+        return str(plane.kubeconfig)
+
     stage = Stage(transport, time, namespace=f"scenario-{next(_number)}", real=True)
+    stage.serve = serve
     try:
         async with stage.playing(nodes=nodes, behaviour=behaviour):
             yield stage

@@ -7,10 +7,11 @@ watches of its own, so nothing is polled and no state goes by unseen.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -90,6 +91,8 @@ class Stage:
         self.natives: Cache[DaemonSet] = Cache()
         self.controller: Controller | None = None
         self.permitted = Permitted(transport)
+        # Serves the cluster over HTTPS; returns the path of a kubeconfig, made in the folder.
+        self.serve: Callable[[Path], Awaitable[str]] | None = None
         self._written: dict[str, int] = {}  # versions by uid
         self._changed = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
@@ -100,16 +103,20 @@ class Stage:
     # --- Life ------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def playing(self, *, nodes: int, behaviour: Behaviour = QUICK) -> AsyncIterator[Stage]:
+    async def playing(
+        self, *, nodes: int, behaviour: Behaviour = QUICK, simulated: bool = True
+    ) -> AsyncIterator[Stage]:
+        """Watch, run the nodes unless there are real ones, and run the controller."""
         options = MachineryOptions(nodes=nodes, behaviour=behaviour, controllers=not self.real)
         machinery = Machinery(self.transport, self.clock, options)
         async with asyncio.TaskGroup() as self._tasks:
             background = [
-                self._tasks.create_task(work)
-                for work in (machinery.run(), *(w.run() for w in self._watchers()))
+                self._tasks.create_task(work) for work in (w.run() for w in self._watchers())
             ]
             await self._make_namespace()
-            await machinery.ready()
+            if simulated:
+                background.append(self._tasks.create_task(machinery.run()))
+                await machinery.ready()
             await self.until(
                 lambda: len(self.nodes) >= nodes and not any(map(_tainted, self.all_nodes())),
                 "all nodes are ready",

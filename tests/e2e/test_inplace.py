@@ -159,8 +159,8 @@ async def test_a_resize_that_no_node_can_give_recreates(play: Play) -> None:
         before = uids(stage)
         await stage.change_template(manifest, containers=[container("90")])
         await stage.until(lambda: uids(stage) not in ([], before), "the pod is recreated")
-        await stage.settled(manifest)
-        assert stage.status(manifest).ready == 0  # it waits for a node that is big enough
+        # It waits for a node that is big enough.
+        await stage.until(lambda: stage.status(manifest).ready == 0, "it is not ready")
 
 
 async def test_going_back_in_the_middle_of_an_update_in_place(play: Play) -> None:
