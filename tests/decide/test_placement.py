@@ -20,6 +20,7 @@ from everynode.api import keys
 from everynode.api.daemonset import Amount, Hook, Strategy, UpdateType
 from everynode.decide import reasons
 from everynode.decide.actions import CreatePod, DeletePod
+from everynode.decide.assessment import Queue
 from everynode.decide.name import pod_name
 
 PAUSED = Strategy(paused=True)
@@ -120,6 +121,19 @@ def test_a_held_node_is_judged_by_the_revision_it_holds() -> None:
 
 def test_a_node_in_scope_that_the_target_does_not_want_is_emptied() -> None:
     assert acts(make(new=FUSSY), see("n1", pod(OLD))) == ["delete n1 agent-n1-v1 Misplaced"]
+
+
+def test_a_node_that_must_not_have_a_pod_and_has_none_says_why() -> None:
+    made = judge_node(make(new=FUSSY), see("n1"))
+    assert (made.queue, made.reason.code) == (Queue.NONE, reasons.NOT_ELIGIBLE)
+    assert made.reason.text == "node selector disk=ssd does not match"
+
+
+def test_a_held_node_with_two_pods_keeps_the_one_it_lives_by() -> None:
+    plan = make(strategy=PAUSED, others=[revision("v0")])
+    older = pod("v0", name="a", ready=False, created=NOW - 900)
+    younger = pod(OLD, name="b", ready=False, created=NOW - 500)
+    assert acts(plan, see("n1", younger, older)) == ["delete n1 b Duplicate"]
 
 
 def test_of_two_pods_the_older_stays() -> None:

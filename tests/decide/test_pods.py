@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 from tests.decide.fleet import NEW, NOW, OLD, pod
 
 from everynode.api import keys
@@ -29,6 +30,17 @@ def test_scheduled_pods_are_senior_then_the_older_then_the_first_by_name() -> No
     old, young = pod(name="z", created=NOW - 800), pod(name="b", created=NOW - 100)
     twin = pod(name="c", created=NOW - 100)
     assert sorted((twin, young, pending, old), key=seniority) == [old, young, twin, pending]
+
+
+def test_a_time_without_a_zone_is_as_good_as_any() -> None:
+    plain = pod(name="a", created=NOW - 500)
+    naive = plain.metadata.creation_timestamp
+    assert naive is not None
+    meta = msgspec.structs.replace(
+        plain.metadata, name="b", creation_timestamp=naive.replace(tzinfo=None)
+    )
+    twin = msgspec.structs.replace(plain, metadata=meta)
+    assert sorted((twin, plain), key=seniority) == [plain, twin]
 
 
 def test_the_senior_stands_for_the_node_unless_it_is_as_good_as_gone() -> None:

@@ -262,6 +262,12 @@ def test_with_surge_a_new_pod_comes_beside_a_terminating_one() -> None:
     assert acts(plan, *going) == ["create n1 v2 Missing"]
 
 
+def test_nothing_is_surged_while_another_pod_is_still_going() -> None:
+    going = pod(OLD, name="other", deleting=NOW + 30)
+    made = judge_node(make(strategy=SURGE), see("n1", pod(OLD), going))
+    assert (made.queue, made.reason.code) == (Queue.NONE, reasons.TERMINATING)
+
+
 def test_no_new_pod_comes_beside_one_that_a_silent_kubelet_does_not_end() -> None:
     lost = see(node("n1", ready="Unknown"), pod(NEW, deleting=NOW + 30))
     assert acts(make(strategy=SURGE), lost) == []
@@ -389,6 +395,19 @@ def test_an_update_in_place_is_looked_at_again_when_its_time_is_over() -> None:
     made = judge_node(make(strategy=IN_PLACE, min_ready_seconds=40), changing(NOW - 350))
     assert (made.queue, made.reason.code) == (Queue.NONE, reasons.IN_PLACE)
     assert made.wake_at == NOW + 250
+
+
+def test_an_update_that_came_to_nothing_on_a_tainted_node_is_left_and_named() -> None:
+    [stuck] = changing(NOW - 600).pods
+    made = judge_node(make(strategy=IN_PLACE), see(node("n1", taints=(GPU,)), stuck))
+    assert (made.queue, made.reason.code) == (Queue.NONE, reasons.TAINTED)
+
+
+def test_a_pod_whose_resize_is_refused_for_good_is_recreated() -> None:
+    view = changing(NOW - 10)
+    refused = msgspec.structs.replace(view, unresizable=("uid-agent-n1-v2", NEW))
+    assert acts(make(strategy=IN_PLACE), view) == []
+    assert acts(make(strategy=IN_PLACE), refused) == ["delete n1 agent-n1-v2 Update"]
 
 
 @pytest.mark.parametrize("open", [True, False])

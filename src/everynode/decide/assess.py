@@ -101,8 +101,7 @@ def _explain(node: Situation, wish: Wish) -> Reason:
     if wish.reason is not None:
         return wish.reason
     pod = node.kept_target or node.kept_old
-    if pod is None:
-        return Reason(reasons.NOT_ELIGIBLE, node.eligible.reason)
+    assert pod is not None  # a node without one that stays has said above what it waits for
     reason = _explain_stay(node, pod)
     fault = _fault(pod)
     return Reason(reason.code, f"{reason.text}; {fault}".strip("; ")) if fault else reason

@@ -41,8 +41,6 @@ class Scope:
     @property
     def withheld(self) -> int:
         """How many nodes the partition keeps; percentages of desired, rounded down."""
-        if not self._cutting:
-            return 0
         return scale(self._partition, self.desired, round_up=False)
 
     @property
