@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Final
 
 from everynode.api.daemonset import Flavour
 from everynode.clock import Clock
@@ -22,6 +23,9 @@ from everynode.controller.report import Report
 from everynode.controller.status import Statuses
 from everynode.kube.client import Client
 from everynode.kube.transport import Transport
+
+_CLOCK_SET: Final = 2.0  # seconds by which a clock that is only corrected never moves at once
+_CLOCK_LOOK: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +120,24 @@ class Controller:
         self.world.start_over()
         loop = self._assemble()
         async with asyncio.TaskGroup() as group:
-            working = group.create_task(loop.run())
-            await self.leadership.lost()
-            working.cancel()
+            tasks = [
+                group.create_task(loop.run()),
+                group.create_task(self.leadership.lost()),
+                group.create_task(self._clock_set()),
+            ]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+
+    async def _clock_set(self) -> None:
+        """Wait until the wall clock is set, or the machine has slept.
+
+        Whatever we remember for a time of day is then meant for another time: the term begins anew.
+        """
+        clock = self._clock
+        begun = clock.now() - clock.monotonic()
+        while abs(clock.now() - clock.monotonic() - begun) < _CLOCK_SET:
+            await clock.sleep(_CLOCK_LOOK)
 
     def _assemble(self) -> Loop:
         client, clock, report = self.client, self._clock, self.report
@@ -127,7 +146,7 @@ class Controller:
             clock,
             world=self.world,
             queue=queue,
-            applier=Applier(client, clock, done=queue.add, teller=report),
+            applier=Applier(client, clock, now=queue.add, soon=queue.add_soon, teller=report),
             history=History(
                 client, clock, cache=self.world.revisions, again=queue.add_at, teller=report
             ),

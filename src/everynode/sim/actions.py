@@ -94,6 +94,8 @@ class Actions:
         """Put right what nobody else would: nodes, kubelets, stuck pods."""
         with suppress(KubeError):
             await self._set_images("")
+        for process in self._world.processes.values():
+            process.clock.set_right()
         for name, _ in sorted(self._world.record.scene.nodes.items()):
             words = dict.fromkeys((_STOPPED, _SLOW, _NOT_READY, _PRESSURE))
             await self._try(self._annotate(name, words))
@@ -101,6 +103,10 @@ class Actions:
         for pod in self._pods():
             if _STUCK in pod.metadata.finalizers:
                 await self._try(self._patch(PODS, pod.name, {"metadata": {"finalizers": None}}))
+
+    async def tend(self) -> None:
+        """Do what other programs do all the time: here, let pods go that wait for their hook."""
+        await self._do_release_hooks(Happening("release-hooks"))
 
     async def create(self, manifest: Object) -> None:
         """Create a DaemonSet."""
@@ -228,7 +234,8 @@ class Actions:
     async def _do_replace_node(self, happening: Happening) -> None:
         """A node goes and comes back under the same name, as another."""
         name = self._node(happening)
-        labels = self._world.record.scene.nodes[name].metadata.labels
+        node = self._world.record.scene.nodes.get(name)
+        labels = node.metadata.labels if node is not None else {}
         await self._client.write(verbs.delete(NODES, name), bytes)
         await self._world.clock.sleep(happening.seconds)
         await self._do_add_node(Happening("add-node", args={"node": name, "labels": labels}))
@@ -355,7 +362,9 @@ class Actions:
         """A node by name, or by its number among those that are there."""
         node = happening.args.get("node", 0)
         names = sorted(self._world.record.scene.nodes)
-        return node if isinstance(node, str) else names[node % len(names)]
+        if isinstance(node, str):
+            return node
+        return names[node % len(names)] if names else "nowhere"
 
     def _resource(self, name: str) -> Resource:
         for ds in self._world.record.scene.sets.values():
@@ -383,7 +392,9 @@ class Actions:
         await self._client.write(verbs.patch(NODES, name, body), bytes)
 
     async def _set_taints(self, name: str, taints: list[dict[str, str]]) -> None:
-        node = self._world.record.scene.nodes[name]
+        node = self._world.record.scene.nodes.get(name)
+        if node is None:
+            return
         kept = [msgspec.to_builtins(each) for each in node.spec.taints if each.key != _OURS]
         body: Object = {"spec": {"taints": [*kept, *taints], "unschedulable": None}}
         body["metadata"] = {"resourceVersion": node.metadata.resource_version}

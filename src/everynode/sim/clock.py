@@ -70,6 +70,10 @@ class SimClock:
         """Set the wall clock forward or back."""
         self._skew += seconds
 
+    def set_right(self) -> None:
+        """Show the true time again."""
+        self._skew = 0.0
+
     def kill(self) -> None:
         """The process is dead: whoever sleeps wakes only to end."""
         self._dead = True

@@ -25,6 +25,7 @@ from everynode.sim.process import Process
 from everynode.sim.record import Commit, Record
 from everynode.sim.weather import OF_CALLS, Sky
 
+_HEALING: Final = 15.0  # seconds until nodes and watches have noticed that they are well again
 _LOOK: Final = 5.0  # seconds between two looks whether the world has settled
 _REST: Final = 60.0  # seconds for which it must then stay as it is
 _TAIL: Final = 700.0  # the same at the long quiet end, on either side of a restart
@@ -123,8 +124,10 @@ class World:
 
     async def _settle(self) -> None:
         deadline = self.clock.monotonic() + self.plan.patience
+        await self.clock.sleep(_HEALING)
         left = self._complaints()
         while left and self.clock.monotonic() < deadline:
+            await self.actions.tend()
             await self.clock.sleep(_LOOK)
             left = self._complaints()
         if left:
