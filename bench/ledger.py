@@ -1,4 +1,4 @@
-"""How long the ledger takes to decide, from scratch and after one changed pod, and what it holds.
+"""How much CPU time the ledger takes, from scratch and after one changed pod, and what it holds.
 
 python bench/ledger.py            a table
 python bench/ledger.py --json     the same as JSON
@@ -130,9 +130,9 @@ def time_scratch(plan: Plan, views: list[NodeView], rounds: int = 7) -> float:
     taken = []
     for _ in range(rounds):
         gc.collect()
-        start = time.perf_counter()
+        start = time.thread_time()
         Ledger(plan, views).decide(NOW, DaemonSetStatus())
-        taken.append((time.perf_counter() - start) * 1000)
+        taken.append((time.thread_time() - start) * 1000)
     return min(taken)
 
 
@@ -149,10 +149,10 @@ def time_change(plan: Plan, views: list[NodeView], *, gated: bool, rounds: int =
     ]
     taken = []
     for index, view in enumerate(changed):
-        start = time.perf_counter()
+        start = time.thread_time()
         ledger.observe(view)
         decision = ledger.decide(NOW + index * 0.001, status)
-        taken.append((time.perf_counter() - start) * 1000)
+        taken.append((time.thread_time() - start) * 1000)
         status = decision.status
     return statistics.median(taken)
 
