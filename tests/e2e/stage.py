@@ -306,8 +306,9 @@ class Stage:
         }
 
     def running(self, image: str) -> list[str]:
-        """The nodes whose Ready pod runs the image, by name."""
-        return sorted(node for node, found in self.images().items() if found == image)
+        """The nodes where a Ready pod runs the image, by name."""
+        pods = [pod for pod in self.all_pods() if pod.spec.containers[0].image == image]
+        return sorted({node_of(pod) for pod in pods if _up(pod)})
 
     def status(self, manifest: Object) -> DaemonSetStatus:
         """The status, empty before anything was written there."""

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from everynode.cli.manifests.rbac import AT_HOME, EVERYWHERE, NATIVE, Rule
+from everynode.cluster.local import WholeStream
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream, Transport, TransportError
 
@@ -105,6 +106,25 @@ class Mortal:
     async def open(self, request: Request) -> Stream:
         if self.dead:
             raise TransportError("the process is gone", sent=False)
+        return await self._inner.open(request)
+
+    async def close(self) -> None:
+        """The transport is not ours to close."""
+
+
+class Older:
+    """An API server that knows nothing of lists that come as a watch."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    async def send(self, request: Request) -> Response:
+        return await self._inner.send(request)
+
+    async def open(self, request: Request) -> Stream:
+        if ("sendInitialEvents", "true") in request.query:
+            body = {"kind": "Status", "code": 422, "message": "sendInitialEvents is forbidden"}
+            return WholeStream(Response(422, msgspec.json.encode(body)))
         return await self._inner.open(request)
 
     async def close(self) -> None:

@@ -24,7 +24,7 @@ from everynode.clock import Clock
 from everynode.controller.calls import pod_request, revision_request
 from everynode.controller.observe import World, resource_of
 from everynode.controller.workload import Workload
-from everynode.decide.actions import PatchPod, PodAction
+from everynode.decide.actions import Because, PatchPod, PodAction
 from everynode.decide.claim import (
     Claim,
     adopt_patch,
@@ -33,6 +33,7 @@ from everynode.decide.claim import (
     claim_revision,
     release_patch,
 )
+from everynode.decide.patch import patch_pod
 from everynode.kube import verbs
 from everynode.kube.cache import Cache, key_of, number
 from everynode.kube.client import Client
@@ -141,6 +142,9 @@ class Adoption:
             return
         pods = await self._client.read_all(PODS, _decode_pod, scope=scope)
         revisions = await self._client.read_all(REVISIONS, _decode_revision, scope=scope)
+        for pod in pods:
+            if claim(ds, pod) is Claim.OWN and REVISION_HASH not in pod.metadata.labels:
+                await self._patch(workload, _show(pod))
         orphans = [pod for pod in pods if claim(ds, pod) is Claim.ADOPT]
         lost = [each for each in revisions if claim_revision(ds, each) is Claim.ADOPT]
         # Adopting for a DaemonSet that is being deleted would destroy what its owner set free.
@@ -186,6 +190,11 @@ def _drop_seen(waiting: dict[str, int], cache: Cache[Any]) -> None:
         known = number(cached.metadata.resource_version) if cached is not None else cache.version
         if known >= version:
             del waiting[key]
+
+
+def _show(pod: Pod) -> PatchPod:
+    """Give a pod of ours back the label by which we see it; of what revision it was is lost."""
+    return patch_pod(pod, Because.RELABEL, metadata={"labels": {REVISION_HASH: ""}})
 
 
 def _visible(patch: PatchPod, pod: Pod) -> PatchPod:
