@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from everynode.clock import SystemClock
-from everynode.controller.queue import Queue
+from everynode.controller.queue import SOON, Queue
 
 
 async def test_a_key_added_twice_comes_out_once() -> None:
@@ -50,3 +50,23 @@ async def test_a_discarded_key_does_not_come_out() -> None:
     queue.discard("gone")
     queue.add("here")
     assert await queue.get() == "here"
+
+
+async def test_what_can_wait_a_moment_comes_out_with_what_cannot() -> None:
+    queue = Queue(SystemClock())
+    queue.add_soon("a")
+    assert len(queue) == 1
+    queue.add("a")
+    assert await queue.get() == "a"
+    assert len(queue) == 0
+
+
+async def test_what_can_wait_a_moment_comes_out_by_itself() -> None:
+    clock = SystemClock()
+    queue = Queue(clock)
+    asked_at = clock.now()
+    queue.add_soon("a")
+    queue.add_soon("a")
+    assert await queue.get() == "a"
+    assert clock.now() >= asked_at + SOON
+    assert len(queue) == 0

@@ -68,11 +68,19 @@ class Applier:
     """A bounded number of writers that carry out what was decided, missing pods first."""
 
     def __init__(
-        self, client: Client, clock: Clock, *, done: Callable[[str], None], teller: Teller
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        now: Callable[[str], None],
+        soon: Callable[[str], None],
+        teller: Teller,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._done = done  # called with the workload's key when a node needs another look
+        # Called with the workload's key when a node needs another look.
+        self._now = now
+        self._soon = soon
         self._teller = teller
         self._order = itertools.count()
         # Bounded by the decisions: a node has at most one write under way.
@@ -94,11 +102,15 @@ class Applier:
     async def _work(self) -> None:
         while True:
             _, _, workload, write = await self._waiting.get()
-            if workload.writes.get(write.action.node) is write:
+            starting_slowly = workload.starting_slowly
+            done = workload.writes.get(write.action.node) is write and (
                 await self._carry_out(workload, write)
-            self._done(workload.key)
+            )
+            # What was done will be seen; only a slow start waits for the answer itself.
+            (self._soon if done and not starting_slowly else self._now)(workload.key)
 
-    async def _carry_out(self, workload: Workload, write: Write) -> None:
+    async def _carry_out(self, workload: Workload, write: Write) -> bool:
+        """Send one write; whether the server did it."""
         action = write.action
         try:
             answer = await self._client.write(
@@ -106,7 +118,7 @@ class Applier:
             )
         except KubeError as error:
             await self._explain(workload, write, error)
-            return
+            return False
         self._teller.pod_written(workload, action)
         workload.answered(
             action.node,
@@ -115,6 +127,7 @@ class Applier:
             version=parse_version(answer.metadata.resource_version),
             now=self._clock.now(),
         )
+        return True
 
     async def _explain(self, workload: Workload, write: Write, error: KubeError) -> None:
         node, now = write.action.node, self._clock.now()

@@ -79,6 +79,7 @@ class Loop:
         self._choices: dict[str, Choice] = {}
         self._tasks: asyncio.TaskGroup | None = None
         world.changed = lambda workload: queue.add(workload.key)
+        world.moved = lambda workload: queue.add_soon(workload.key)
         world.updated = self._updated
         world.vanished = self._vanished
         world.orphaned = self._orphaned
@@ -189,6 +190,8 @@ class Loop:
             self._spawn(self._history.write(workload, spare))
 
     def _pull_ahead(self, workload: Workload) -> None:
+        if not self._prepull.wanted(workload):
+            return
         revisions, _ = self._history.revisions(workload)
         step = self._prepull.step(workload, self._choices[workload.key].target, revisions)
         if step is not None:

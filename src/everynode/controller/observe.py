@@ -13,6 +13,7 @@ from everynode.api.objects import ControllerRevision, Node, OwnerReference, Pod
 from everynode.api.versions import decode_daemonset
 from everynode.clock import Clock
 from everynode.controller.workload import Workload
+from everynode.decide.availability import is_ready
 from everynode.kube.cache import Cache
 from everynode.kube.resources import ADVANCED, DAEMONSETS, NODES, PODS, REVISIONS, Resource
 from everynode.kube.transport import Transport
@@ -37,7 +38,8 @@ class World:
         self.pullers: Cache[Pod] = Cache(indexes={"owner": _first_owner})
         self.daemonsets: dict[Flavour, Cache[DaemonSet]] = {f: Cache() for f in flavours}
         self.workloads: dict[str, Workload] = {}
-        self.changed: Callable[[Workload], None] = lambda _: None
+        self.changed: Callable[[Workload], None] = lambda _: None  # something can be done, perhaps
+        self.moved: Callable[[Workload], None] = lambda _: None  # nothing that cannot wait
         self.vanished: Callable[[Workload], None] = lambda _: None
         self.updated: Callable[[DaemonSet, DaemonSet, Workload], None] = lambda *_: None
         self.orphaned: Callable[[Pod | ControllerRevision], None] = lambda _: None
@@ -97,12 +99,13 @@ class World:
     def _pod_changed(self, before: Pod | None, after: Pod | None) -> None:
         old = self.workloads.get(_pod_owner(before)) if before is not None else None
         new = self.workloads.get(_pod_owner(after)) if after is not None else None
+        tell = self.changed if frees(before, after) else self.moved
         if old is not None:
             old.pod_changed(before, after if new is old else None)
-            self.changed(old)
+            tell(old)
         if new is not None and new is not old:
             new.pod_changed(None, after)
-            self.changed(new)
+            tell(new)
         if new is not None and after is not None and _labels_changed(before, after):
             self.relabelled(after, new)
         if after is not None and after.metadata.controller is None:
@@ -178,6 +181,16 @@ def matters(before: DaemonSet, after: DaemonSet) -> bool:
     if before.metadata.deletion_timestamp != after.metadata.deletion_timestamp:
         return True
     return before.status.update_revision != after.status.update_revision
+
+
+def frees(before: Pod | None, after: Pod | None) -> bool:
+    """Whether a pod's change may let somebody go on: it is gone, or Ready or no longer Ready.
+
+    Most changes do not: a pod of ours is seen, bound, started, or has begun to end.
+    """
+    if after is None:
+        return True
+    return before is not None and is_ready(before) is not is_ready(after)
 
 
 def resource_of(flavour: Flavour) -> Resource:

@@ -70,6 +70,10 @@ class PrePull:
         """The DaemonSet is gone; its pullers go with their owner."""
         self._next_at.pop(workload.key, None)
 
+    def wanted(self, workload: Workload) -> bool:
+        """Whether images of this DaemonSet are fetched ahead at all."""
+        return read_settings(workload.ds, always=self._always) is not None
+
     def step(
         self, workload: Workload, target: Revision, revisions: list[Revision]
     ) -> Coroutine[None, None, None] | None:

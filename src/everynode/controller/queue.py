@@ -1,12 +1,17 @@
-"""Which workloads need a look, each at most once, now or at a given time."""
+"""Which workloads need a look, each at most once: now, soon, or at a given time."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import itertools
 from collections import OrderedDict
+from typing import Final
 
 from everynode.clock import Clock
+
+# How long what frees nobody to act may wait, so that one look serves many changes.
+SOON: Final = 0.1
 
 
 class Queue:
@@ -18,17 +23,24 @@ class Queue:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._due: OrderedDict[str, None] = OrderedDict()
+        self._soon: OrderedDict[str, float] = OrderedDict()  # in the order of their times
         self._later: list[tuple[float, str]] = []
         self._wake_at: dict[str, float] = {}  # the earliest time asked for, per key
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._due)
+        return len(self._due.keys() | self._soon.keys())
 
     def add(self, key: str) -> None:
         """The key needs a look now."""
         if key not in self._due:
             self._due[key] = None
+            self._changed.set()
+
+    def add_soon(self, key: str) -> None:
+        """The key needs a look, alone or with what else happens to it in a moment."""
+        if key not in self._soon and key not in self._due:
+            self._soon[key] = self._clock.now() + SOON
             self._changed.set()
 
     def add_at(self, key: str, when: float) -> None:
@@ -42,6 +54,7 @@ class Queue:
     def discard(self, key: str) -> None:
         """Nobody needs this key any more."""
         self._due.pop(key, None)
+        self._soon.pop(key, None)
         self._wake_at.pop(key, None)
 
     async def get(self) -> str:
@@ -49,17 +62,26 @@ class Queue:
         while True:
             self._move_due()
             if self._due:
-                return self._due.popitem(last=False)[0]
+                key, _ = self._due.popitem(last=False)
+                self._soon.pop(key, None)
+                return key
             self._changed.clear()
-            pause = self._later[0][0] - self._clock.now() if self._later else None
             try:
-                async with asyncio.timeout(pause):
+                async with asyncio.timeout(self._pause()):
                     await self._changed.wait()
             except TimeoutError:
                 pass
 
+    def _pause(self) -> float | None:
+        """How long until the next key is due, None if nobody knows."""
+        times = [when for when, _ in self._later[:1]]
+        times += itertools.islice(self._soon.values(), 1)
+        return min(times) - self._clock.now() if times else None
+
     def _move_due(self) -> None:
         now = self._clock.now()
+        while self._soon and next(iter(self._soon.values())) <= now:
+            self.add(self._soon.popitem(last=False)[0])
         while self._later and self._later[0][0] <= now:
             when, key = heapq.heappop(self._later)
             # An entry that a later call superseded is dropped when its turn comes.

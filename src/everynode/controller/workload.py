@@ -61,6 +61,11 @@ class Workload:
         """How people name it."""
         return f"{self.ds.namespace}/{self.ds.name}"
 
+    @property
+    def starting_slowly(self) -> bool:
+        """Whether more creates may be sent with every one that succeeds."""
+        return self.create_limit < _FULL_SPEED
+
     # --- Observing -------------------------------------------------------------------------
 
     def pod_changed(self, before: Pod | None, after: Pod | None) -> None:
