@@ -65,13 +65,14 @@ class Contender:
         await stop([self.process], GRACE)
 
 
-def everynode(place: Place) -> Contender:
+def everynode(place: Place, profile: str = "") -> Contender:
     """Our controller, as people run it."""
     port = free_port()
+    program = ["bench.profiled", profile] if profile else ["everynode"]
     argv = [
         sys.executable,
         "-m",
-        "everynode",
+        *program,
         "run",
         "--native",
         f"--kubeconfig={place.kubeconfig}",
@@ -82,7 +83,7 @@ def everynode(place: Place) -> Contender:
     return _start("everynode", argv, place, f"http://127.0.0.1:{port}/metrics")
 
 
-def peer(place: Place) -> Contender:
+def peer(place: Place, profile: str = "") -> Contender:
     """kube-controller-manager with nothing but its DaemonSet controller, its client unlimited."""
     assert place.plane is not None
     port = free_port()

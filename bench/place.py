@@ -157,7 +157,8 @@ async def _watched(
             NAMESPACES,
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
         )
-        await place.create(CRDS, crd())
+        if plane is not None:  # the embedded server has it built in
+            await place.create(CRDS, crd())
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(place.watch())
             await place.until_nodes_are_ready()

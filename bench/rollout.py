@@ -38,6 +38,7 @@ class Wishes:
     contenders: tuple[str, ...]
     max_unavailable: tuple[str, ...]
     kind: str
+    profile: str
 
     @property
     def resource(self) -> Resource:
@@ -56,6 +57,9 @@ def read_arguments() -> Wishes:
     parser.add_argument("--kind", choices=tuple(KINDS), default="native", help="of DaemonSet")
     parser.add_argument("--start", type=float, help="seconds a pod takes to start")
     parser.add_argument("--stop", type=float, help="seconds a pod takes to stop")
+    parser.add_argument(
+        "--profile", default="", metavar="FILE", help="profile ours, for python -m pstats"
+    )
     typed = parser.parse_args()
     # The peer serves native DaemonSets only, and only what a real API server says.
     alone = typed.server == "embedded" or typed.kind == "advanced"
@@ -70,6 +74,7 @@ def read_arguments() -> Wishes:
         contenders=(typed.only,) if typed.only else ("everynode",) if alone else tuple(CONTENDERS),
         max_unavailable=tuple(typed.max_unavailable or ("10", "10%")),
         kind=typed.kind,
+        profile=typed.profile,
     )
 
 
@@ -208,7 +213,7 @@ async def run(wishes: Wishes) -> None:
         async with start_place(size) as where:
             for name in wishes.contenders:
                 print(f"{size.nodes} nodes: {name} …", file=sys.stderr, flush=True)
-                who = CONTENDERS[name](where)
+                who = CONTENDERS[name](where, wishes.profile)
                 try:
                     rows += await Trial(where, who, wishes).run()
                 finally:
