@@ -31,17 +31,18 @@ kubectl describe node node-0002 | sed -n '/^Taints/,/^Unschedulable/p'
 kubectl uncordon node-0002
 kubectl get node node-0002
 
-! kubectl drain node-0002 --timeout=20s
+# The warnings of drain come in any order.
+! kubectl drain node-0002 --timeout=20s 2>&1 | grep -v ^Warning
 kubectl get node node-0002
-! kubectl drain node-0002 --ignore-daemonsets --timeout=20s
+! kubectl drain node-0002 --ignore-daemonsets --timeout=20s 2>&1 | grep -v ^Warning
 kubectl apply -f budget.yaml
 kubectl wait pdb/loose --for=jsonpath='{.status.observedGeneration}'=1 --timeout=60s
-! kubectl drain node-0002 --ignore-daemonsets --force --timeout=3s
+! kubectl drain node-0002 --ignore-daemonsets --force --timeout=3s 2>&1 | grep -v ^Warning
 kubectl delete pdb loose
-kubectl drain node-0002 --ignore-daemonsets --force --timeout=60s
+kubectl drain node-0002 --ignore-daemonsets --force --timeout=60s 2>&1 | grep -v ^Warning
 kubectl get pod loose --ignore-not-found
 kubectl get ds web
-kubectl drain node-0002 --ignore-daemonsets --disable-eviction --force --timeout=60s
+kubectl drain node-0002 --ignore-daemonsets --disable-eviction --force --timeout=60s 2>&1 | grep -v ^Warning
 kubectl uncordon node-0002
 kubectl get nodes
 

@@ -1,0 +1,226 @@
+"""A real node on this machine: kubelet with containerd and runc, joined to a control plane.
+
+    async with Node(plane, images=[Image("example.test/agent:v1", ["sleep", "1d"])]) as node:
+        ...  # pods whose image is there, with imagePullPolicy Never, really run
+
+It needs root. All of it runs in namespaces of its own, so that no process and no mount outlives it,
+even when this process is killed; its cgroups, its bridge and its folder it removes at the end, also
+when it fails to start, and those of a killed predecessor at the start.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from everynode.cli.kubernetes import binaries, node_remains, processes
+from everynode.cli.kubernetes.node_config import CNI_PLUGINS, PAUSE, NodeSite
+from everynode.cli.kubernetes.node_images import Image
+from everynode.cli.kubernetes.processes import FolderLock, Ports, Process, ProcessError
+from everynode.clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from everynode.cli.kubernetes.controlplane import ControlPlane
+
+_PROGRAMS = ("containerd", "ctr", "runc", "busybox", "ip", "unshare", "nsenter")
+# Mounts and processes of the node's own. What its programs write to fixed places goes to memory,
+# and the shell that is the first process there cleans up after the shims.
+_NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+_FIRST = """
+for place in /run /var/lib /var/log; do mount -t tmpfs tmpfs $place || exit; done
+containerd --config "$1" &
+wait
+"""
+_PREFIX = "everynode-node-"
+_READY_WITHIN = 90.0
+_TICK = 0.1
+_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
+
+_clock = SystemClock()
+
+
+class NodeImpossibleError(Exception):
+    """This machine cannot be a node; the message says why and what helps."""
+
+
+def require_possible() -> None:
+    """Raise unless this machine has what a real node takes."""
+    if os.geteuid() != 0:
+        raise NodeImpossibleError("a real node needs root")
+    binaries.find((*binaries.CONTROL_PLANE, *binaries.NODE))
+    absent = [name for name in _PROGRAMS if shutil.which(name) is None]
+    if not (CNI_PLUGINS / "bridge").exists():
+        absent.append(str(CNI_PLUGINS / "bridge"))
+    if absent:
+        raise NodeImpossibleError(
+            f"a real node needs {', '.join(absent)}: run hack/node/install (Debian, Ubuntu)"
+        )
+    if not node_remains.CGROUPS.is_dir():
+        raise NodeImpossibleError(f"a real node needs cgroups at {node_remains.CGROUPS}")
+
+
+class Node:
+    """A running node."""
+
+    def __init__(
+        self, plane: ControlPlane, *, name: str = "real-node", images: Sequence[Image] = ()
+    ) -> None:
+        self.name = name
+        self._plane = plane
+        self._images = (Image(PAUSE, ["/bin/sleep", "100000d"]), *images)
+        self._lock = FolderLock()
+        self._site: NodeSite | None = None
+        self._containerd: Process | None = None
+        self._kubelet: Process | None = None
+
+    async def __aenter__(self) -> Node:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Start containerd, give it the images, start kubelet, wait until the node is Ready."""
+        require_possible()
+        await node_remains.sweep(Path(tempfile.gettempdir()), _PREFIX)
+        try:
+            with Ports() as ports:
+                self._prepare(ports)
+                await self._start_containerd()
+                self._import_images()
+                await self._start_kubelet()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Stop everything and leave nothing behind."""
+        running = [each for each in (self._containerd, self._kubelet) if each is not None]
+        try:
+            processes.kill(running)  # the first process of the namespace takes all others with it
+        finally:
+            self._kubelet = self._containerd = None
+            if self._site is not None:
+                await node_remains.remove(self._site.folder, self._site.tag)
+                self._site = None
+            self._lock.release()
+
+    def log_end(self) -> str:
+        """What the programs said last."""
+        running = [each for each in (self._kubelet, self._containerd) if each is not None]
+        return "\n".join(process.log_end() for process in running)
+
+    def _prepare(self, ports: Ports) -> None:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock.take(folder)
+        tag = f"en-{_clock.name_suffix(8)}"
+        node_remains.note(folder, tag)
+        self._site = NodeSite(folder, self.name, tag, (ports.reserve(), ports.reserve()))
+        self._site.write()
+        node_remains.make_cgroup(tag)
+
+    async def _start_containerd(self) -> None:
+        site = self._where
+        inside = ["sh", "-c", _FIRST, "sh", str(site.folder / "containerd.toml")]
+        self._containerd = self._process("containerd", [*_NAMESPACES, *inside])
+        self._containerd.start()
+        deadline = _clock.monotonic() + _READY_WITHIN
+        while not self._ctr("version"):
+            self._require_running()
+            if _clock.monotonic() > deadline:
+                raise ProcessError(f"containerd was not ready. {self._containerd.log_end()}")
+            await _clock.sleep(_TICK)
+
+    def _import_images(self) -> None:
+        busybox = Path(str(shutil.which("busybox")))
+        archive = self._where.folder / "image.tar"
+        for image in self._images:
+            image.write(archive, busybox)
+            if not self._ctr("images", "import", "--snapshotter", "native", str(archive)):
+                raise ProcessError(f"containerd did not take the image {image.name}")
+        archive.unlink()
+
+    def _ctr(self, *arguments: str) -> bool:
+        command = ["ctr", "--address", str(self._where.socket), "--namespace", "k8s.io", *arguments]
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+    async def _start_kubelet(self) -> None:
+        site = self._where
+        argv = [
+            *("nsenter", f"--target={self._first_process()}", "--mount", "--pid"),
+            str(binaries.find(binaries.NODE) / "kubelet"),
+            f"--config={site.folder / 'kubelet.yaml'}",
+            f"--kubeconfig={self._plane.kubeconfig}",
+            f"--root-dir={site.kubelet_folder}",
+            f"--cert-dir={site.folder / 'keys'}",
+            f"--hostname-override={site.name}",
+        ]
+        self._kubelet = self._process("kubelet", argv)
+        self._kubelet.start()
+        await self._until_ready()
+
+    def _process(self, name: str, argv: Sequence[str]) -> Process:
+        folder = self._where.folder
+        program = str(shutil.which(argv[0]))
+        made = Process([program, *argv[1:]], folder, folder / "logs" / f"{name}.log")
+        made.name = name
+        return made
+
+    def _first_process(self) -> int:
+        """The one process that `unshare` started."""
+        parent = self._containerd.pid if self._containerd is not None else None
+        return int(Path(f"/proc/{parent}/task/{parent}/children").read_text().split()[0])
+
+    async def _until_ready(self) -> None:
+        url = f"{self._plane.url}/api/v1/nodes/{self.name}"
+        headers = {"Authorization": f"Bearer {self._plane.token}"}
+        connector = aiohttp.TCPConnector(ssl=self._plane.ssl_context())
+        deadline = _clock.monotonic() + _READY_WITHIN
+        async with aiohttp.ClientSession(
+            connector=connector, headers=headers, timeout=_TIMEOUT
+        ) as session:
+            while not await _is_ready(session, url):
+                self._require_running()
+                if _clock.monotonic() > deadline:
+                    raise ProcessError(f"the node was never Ready. {self.log_end()}")
+                await _clock.sleep(_TICK)
+
+    def _require_running(self) -> None:
+        for process in (self._containerd, self._kubelet):
+            if process is not None:
+                process.require_running()
+
+    @property
+    def _where(self) -> NodeSite:
+        if self._site is None:
+            raise ProcessError("the node was not started")
+        return self._site
+
+
+async def _is_ready(session: aiohttp.ClientSession, url: str) -> bool:
+    """Ready, and free of the taint that a node has until others have noticed."""
+    try:
+        async with session.get(url) as response:
+            if response.status != 200:
+                return False
+            node = await response.json()
+    except (aiohttp.ClientError, TimeoutError):
+        return False
+    conditions = node.get("status", {}).get("conditions", [])
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return ready and not node["spec"].get("taints")

@@ -1,0 +1,95 @@
+"""One real node on a real control plane, and what happens where a machine cannot be one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+
+import pytest
+from tests.e2e.stage import Stage, clock
+
+from everynode.api.crd import crd
+from everynode.cli.kubernetes.binaries import BinariesMissingError
+from everynode.cli.kubernetes.controlplane import ControlPlane
+from everynode.cli.kubernetes.node import Node, NodeImpossibleError, require_possible
+from everynode.cli.kubernetes.node_images import Image
+from everynode.kube import verbs
+from everynode.kube.client import Client
+from everynode.kube.config import load
+from everynode.kube.errors import NotServed
+from everynode.kube.http import HttpTransport
+from everynode.kube.resources import ADVANCED, CRDS, NAMESPACES
+
+Play = Callable[[], AbstractAsyncContextManager[Stage]]
+
+# Runs until it is asked to stop, and then stops at once.
+COMMAND = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait; done", "agent"]
+IMAGES = [Image(f"example.test/agent:v{number}", COMMAND) for number in (1, 2)]
+_number = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def possible() -> None:
+    """Skip where this machine cannot be a node, or fail if it must."""
+    try:
+        require_possible()
+    except (NodeImpossibleError, BinariesMissingError) as error:
+        if os.environ.get("EVERYNODE_REQUIRE_NODE") == "1":
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def plane(possible: None) -> Iterator[ControlPlane]:
+    """A control plane with the one real node."""
+    made = ControlPlane()
+    node = Node(made, images=IMAGES)
+    with asyncio.Runner() as runner:
+        runner.run(made.start())
+        try:
+            runner.run(_define(made))
+            runner.run(node.start())
+            yield made
+        finally:
+            runner.run(node.stop())
+            runner.run(made.stop())
+
+
+@pytest.fixture
+def play(plane: ControlPlane) -> Play:
+    """Opens a stage: `async with play() as stage`."""
+    return partial(_play, plane)
+
+
+async def _define(plane: ControlPlane) -> None:
+    """Install the Advanced DaemonSet's definition and wait until it is served."""
+    time = clock()
+    transport = HttpTransport(load(time, kubeconfig=str(plane.kubeconfig)), time)
+    client = Client(transport, time)
+    name = crd()["metadata"]["name"]
+    await client.write(verbs.apply(CRDS, name, crd(), manager="test", force=True), bytes)
+    while True:
+        try:
+            await client.read(verbs.list_page(ADVANCED), bytes)
+            break
+        except NotServed:
+            await time.sleep(0.1)
+    await transport.close()
+
+
+@asynccontextmanager
+async def _play(plane: ControlPlane) -> AsyncIterator[Stage]:
+    time = clock()
+    transport = HttpTransport(load(time, kubeconfig=str(plane.kubeconfig)), time)
+    stage = Stage(transport, time, namespace=f"node-{next(_number)}", real=True)
+    try:
+        async with stage.playing(nodes=1, simulated=False):
+            yield stage
+    finally:
+        await stage.client.write(verbs.delete(NAMESPACES, stage.namespace), bytes)
+        await transport.close()
+        await time.sleep(0.1)  # connections under TLS end in the background

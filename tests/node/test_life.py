@@ -1,0 +1,65 @@
+"""A node leaves nothing behind, whatever happens to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.node.conftest import IMAGES
+
+from everynode.cli.kubernetes import node_remains
+from everynode.cli.kubernetes.controlplane import ControlPlane
+from everynode.cli.kubernetes.node import Node
+from everynode.cli.kubernetes.node_remains import CGROUPS
+from everynode.cli.kubernetes.processes import FolderLock
+
+pytestmark = [pytest.mark.node, pytest.mark.kubernetes, pytest.mark.timeout(180)]
+
+
+def traces() -> list[str]:
+    """Folders, cgroups, bridges and mounts of nodes on this machine."""
+    folders = Path(tempfile.gettempdir()).glob("everynode-node-*")
+    cgroups = [*CGROUPS.glob("en-*"), *CGROUPS.glob("*/en-*")]
+    bridges = Path("/sys/class/net").glob("en-*")
+    mounts = Path("/proc/self/mountinfo").read_text().count("everynode-node-")
+    return sorted(map(str, [*folders, *cgroups, *bridges])) + ["a mount"] * mounts
+
+
+@pytest.fixture
+async def other(possible: None) -> AsyncIterator[ControlPlane]:
+    """A control plane that no other test's DaemonSets live on."""
+    async with ControlPlane() as made:
+        yield made
+
+
+async def test_a_node_that_is_stopped_leaves_nothing(other: ControlPlane) -> None:
+    before = traces()
+    async with Node(other, images=IMAGES):
+        assert set(traces()) - set(before)
+    assert set(traces()) <= set(before)
+
+
+async def test_a_node_whose_start_is_cut_short_leaves_nothing(other: ControlPlane) -> None:
+    before = traces()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1.0), Node(other, images=IMAGES):
+            pytest.fail("no node is Ready that soon")
+    assert set(traces()) <= set(before)
+
+
+async def test_what_a_killed_node_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    dead = tmp_path / "node-dead"
+    (dead / "logs").mkdir(parents=True)
+    node_remains.note(dead, "en-none")
+    living = tmp_path / "node-living"
+    living.mkdir()
+    node_remains.note(living, "en-none")
+    lock = FolderLock()
+    lock.take(living)
+    await node_remains.sweep(tmp_path, "node-")
+    lock.release()
+    assert os.listdir(tmp_path) == ["node-living"]
