@@ -6,7 +6,6 @@ import asyncio
 import functools
 import json
 import random
-import selectors
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
@@ -20,34 +19,12 @@ from everynode.kube import verbs
 from everynode.kube.errors import from_response
 from everynode.kube.requests import STRATEGIC_PATCH, Request, Response
 from everynode.kube.resources import EVENTS, NODES, PODS, Resource
-from everynode.kube.transport import Stream, Transport
+from everynode.kube.transport import Stream, Transport, TransportError
+from everynode.sim import loop
 
 Object = dict[str, Any]
 P = ParamSpec("P")
 START = 1_700_000_000.0
-
-
-class JumpingSelector(selectors.SelectSelector):
-    """Nothing comes from outside: instead of waiting, time goes on."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 0.0
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        if timeout is None:
-            raise RuntimeError("everybody waits and nothing is left to happen")
-        self.now += max(0.0, timeout)
-        return []
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        self._jumping = JumpingSelector()
-        super().__init__(self._jumping)
-
-    def time(self) -> float:
-        return self._jumping.now
 
 
 def virtual(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
@@ -55,8 +32,7 @@ def virtual(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-            runner.run(test(*args, **kwargs))
+        loop.run(test(*args, **kwargs))
 
     return run
 
@@ -89,11 +65,14 @@ class LoopClock:
 class Ledger:
     """A transport that notes every write that passes through it.
 
-    With a lag, answers come so many seconds after the watches have told what was done.
+    With a lag, answers come so many seconds after the watches have told what was done. With a
+    loss, so large a share of the requests never arrives, and of the answers never comes back.
     """
 
-    def __init__(self, below: Transport, lag: float) -> None:
+    def __init__(self, below: Transport, *, lag: float = 0.0, loss: float = 0.0) -> None:
         self._lag = lag
+        self._loss = loss
+        self._random = random.Random(5)
         self.writes: list[Request] = []
         self.sent = 0
         self._below = below
@@ -102,7 +81,11 @@ class Ledger:
         self.sent += 1
         if verbs.is_write(request):
             self.writes.append(request)
+        if self._random.random() < self._loss:
+            raise TransportError("the request was lost", sent=False)
         answer = await self._below.send(request)
+        if self._random.random() < self._loss:
+            raise TransportError("the answer was lost", sent=True)
         if self._lag:
             await asyncio.sleep(self._lag)
         return answer
@@ -122,10 +105,10 @@ class Ledger:
 class World:
     """An API with machinery behind it, as a test speaks to it."""
 
-    def __init__(self, api: Api, clock: LoopClock, options: Options, lag: float) -> None:
+    def __init__(self, api: Api, clock: LoopClock, options: Options, ledger: Ledger) -> None:
         self.api = api
         self.clock = clock
-        self.ledger = Ledger(LocalTransport(api), lag)
+        self.ledger = ledger
         self.machinery = Machinery(self.ledger, clock, options)
         self._transport = LocalTransport(api)
 
@@ -240,11 +223,13 @@ async def _value(holds: Callable[[], Any]) -> bool:
 
 @asynccontextmanager
 async def running(
-    options: Options | None = None, *, api: Api | None = None, lag: float = 0.0
+    options: Options | None = None, *, api: Api | None = None, **troubles: float
 ) -> AsyncIterator[World]:
     """A cluster whose nodes are registered."""
     clock = LoopClock()
-    world = World(api or Api(clock=clock), clock, options or Options(nodes=3), lag)
+    api = api or Api(clock=clock)
+    ledger = Ledger(LocalTransport(api), **troubles)
+    world = World(api, clock, options or Options(nodes=3), ledger)
     task = asyncio.ensure_future(world.machinery.run())
     ready = asyncio.ensure_future(world.machinery.ready())
     try:
