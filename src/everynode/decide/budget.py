@@ -39,7 +39,7 @@ class Unreachable(msgspec.Struct, frozen=True, gc=False):
     nodes: int = 0
     down: int = 0
     under_way: int = 0
-    moved: int = 0  # emptied for the target or holding it, and not available
+    moved: int = 0  # the target has come to them, and is not available
 
 
 class Tally(msgspec.Struct, frozen=True, gc=False):

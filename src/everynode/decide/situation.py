@@ -156,7 +156,7 @@ class Situation:
             proven = any(pod.uid in self.up for pod in self.targets) if self.targets else False
             return self.down, self.holding, proven, False, False, False, False
         lost = self.eligible.should_run or self.under_way
-        return False, False, False, lost, self.down, self.holding, self.under_way
+        return False, False, False, lost, self.down, self.holding, self._has_met_target()
 
     def _find_available(self) -> frozenset[str]:
         found = []
@@ -213,6 +213,17 @@ class Situation:
             if pod.uid in touched or self.is_begun(pod):
                 return True
         return bool(self.view.writes) and is_coming(self.view, self.plan.target_hash)
+
+    def _has_met_target(self) -> bool:
+        """Whether the target may be what silenced the node.
+
+        Not where it never came: an old pod that terminates for ever because its kubelet is gone
+        would hold up all other nodes.
+        """
+        if not self.under_way:
+            return False
+        met = any(self.plan.carries(pod) for pod in self.pods.all)
+        return met or bool(self.view.writes) or any(self.is_begun(pod) for pod in self.olds)
 
     def _is_holding(self) -> bool:
         """Whether the next cure waits for this node: not for a target that has had its time."""
