@@ -51,12 +51,16 @@ class Stage:
     def __init__(self, count: int) -> None:
         self.count = count
         self.began = time.perf_counter()
+        self.began_cpu = time.process_time()
 
     def done(self, what: str) -> None:
         """Print what was done since the last time, and how fast."""
         seconds = time.perf_counter() - self.began
-        print(f"{what:<46} {seconds:7.2f} s {self.count / seconds:9.0f}/s")
-        self.began = time.perf_counter()
+        cpu = time.process_time() - self.began_cpu
+        print(
+            f"{what:<46} {seconds:7.2f} s {cpu:7.2f} s cpu {self.count / cpu:7.0f} per cpu second"
+        )
+        self.began, self.began_cpu = time.perf_counter(), time.process_time()
 
 
 async def until(holds: Callable[[], bool]) -> None:
