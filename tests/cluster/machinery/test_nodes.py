@@ -107,6 +107,28 @@ async def test_answers_that_come_after_the_watch_has_told_all_lose_nothing() -> 
 
 
 @virtual
+async def test_what_was_due_while_a_node_was_silent_happens_when_it_is_back() -> None:
+    async with running() as world:
+        await world.create(PODS, pod_body("one", node="node-0001"))
+        await world.pass_time(0.5)
+        await world.annotate_node("node-0001", stopped="true")
+        await world.pass_time(30)
+        assert (await world.pod("one"))["status"]["phase"] == "Pending"
+        await world.annotate_node("node-0001", stopped=None)
+        await world.ready("one", within=3)
+
+
+@virtual
+async def test_the_kubelet_of_a_node_that_was_removed_does_nothing_more() -> None:
+    async with running() as world:
+        await world.create(PODS, pod_body("one", node="node-0001"))
+        await world.pass_time(0.5)
+        await world.delete(NODES, "node-0001")
+        await world.pass_time(30)
+        assert (await world.pod("one"))["status"]["phase"] == "Pending"
+
+
+@virtual
 async def test_a_short_silence_goes_unnoticed() -> None:
     async with running() as world:
         await world.annotate_node("node-0001", stopped="true")

@@ -113,7 +113,7 @@ class Fleet:
     def _on_node(self, before: Node | None, after: Node | None) -> None:
         if after is None:
             if before is not None:
-                self.seats.pop(before.name, None)
+                self._leave(before.name)
             return
         seat = self.seats.get(after.name)
         if seat is None or seat.node.metadata.uid != after.metadata.uid:
@@ -126,7 +126,14 @@ class Fleet:
         self._report(seat)
         self._relieve(seat)
 
+    def _leave(self, name: str) -> None:
+        """A node is gone, and its kubelet with all that it would still have done."""
+        seat = self.seats.pop(name, None)
+        if seat is not None:
+            seat.lives.clear()
+
     def _open(self, node: Node) -> None:
+        self._leave(node.name)
         seat = self.seats[node.name] = Seat(node, self._index(node.name), self._setting)
         self._report(seat)
         self._relieve(seat)
@@ -149,6 +156,9 @@ class Fleet:
                 self._kubelet.drop(life, seat)
         for pod in list(pods.values()):
             self._meet(pod, seat)
+        # What was due meanwhile has rung for nobody.
+        for life in list(seat.lives.values()):
+            self._kubelet.look(life, seat)
 
     def _report(self, seat: Seat) -> None:
         """Let the API know how the node is, if it does not."""
