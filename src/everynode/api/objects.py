@@ -49,7 +49,10 @@ class ObjectMeta(Partial, frozen=True):
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that controls this object, if any."""
-        return next((ref for ref in self.owner_references if ref.controller), None)
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None
 
 
 class Condition(Partial, frozen=True):

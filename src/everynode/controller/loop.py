@@ -172,13 +172,12 @@ class Loop:
 
     def _write_status(self, workload: Workload, status: DaemonSetStatus, now: float) -> None:
         due_at = self._statuses.due_at(workload, status)
-        if due_at is None:
-            return
-        self._teller.status_decided(workload, status)
-        if due_at > now:
+        if due_at is not None and due_at > now:
             self._queue.add_at(workload.key, due_at)
             return
-        self._spawn(self._statuses.write(workload, status))
+        self._teller.status_decided(workload, status)
+        if due_at is not None:
+            self._spawn(self._statuses.write(workload, status))
 
     def _prune(self, workload: Workload) -> None:
         choice = self._choices.get(workload.key)

@@ -83,6 +83,7 @@ class Metrics:
             name: Gauge(f"everynode_daemonset_{name}", text, _SET, registry=self.registry)
             for name, text in _COUNTS.items()
         }
+        self._told: dict[tuple[str, ...], list[int]] = {}
         self._contested = Gauge(
             "everynode_daemonset_contested",
             "1 while another manager writes the DaemonSet's status and we leave it alone.",
@@ -117,8 +118,12 @@ class Metrics:
     ) -> None:
         """A DaemonSet's status is this now."""
         labels = (namespace, name, flavour.value)
-        for count, gauge in self._counts.items():
-            gauge.labels(*labels).set(getattr(status, count))
+        counts = [getattr(status, count) for count in self._counts]
+        if self._told.get(labels) == counts:
+            return
+        self._told[labels] = counts
+        for gauge, value in zip(self._counts.values(), counts, strict=True):
+            gauge.labels(*labels).set(value)
 
     def contested(self, flavour: Flavour, namespace: str, name: str, *, now: bool) -> None:
         """Whether another manager writes a DaemonSet's status."""
@@ -126,6 +131,7 @@ class Metrics:
 
     def forget(self, flavour: Flavour, namespace: str, name: str) -> None:
         """A DaemonSet is gone."""
+        self._told.pop((namespace, name, flavour.value), None)
         for gauge in (*self._counts.values(), self._contested):
             with contextlib.suppress(KeyError):  # never told of
                 gauge.remove(namespace, name, flavour.value)

@@ -184,13 +184,13 @@ def matters(before: DaemonSet, after: DaemonSet) -> bool:
 
 
 def frees(before: Pod | None, after: Pod | None) -> bool:
-    """Whether a pod's change may let somebody go on: it is gone, or Ready or no longer Ready.
+    """Whether a pod's change may let somebody go on: it is gone, or has become Ready.
 
     Most changes do not: a pod of ours is seen, bound, started, or has begun to end.
     """
     if after is None:
         return True
-    return before is not None and is_ready(before) is not is_ready(after)
+    return is_ready(after) and (before is None or not is_ready(before))
 
 
 def resource_of(flavour: Flavour) -> Resource:

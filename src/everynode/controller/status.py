@@ -21,6 +21,8 @@ from everynode.kube.requests import MERGE_PATCH, Request
 from everynode.kube.resources import ADVANCED, DAEMONSETS
 
 INTERVAL: Final = 0.5  # seconds between two writes of one status
+_LONGEST_INTERVAL: Final = 2.0
+_PER_SECOND: Final = 1000  # a fleet of so many nodes is worth a write a second
 _REFUSED_PAUSE: Final = 5.0
 _FIRST_TRUCE: Final = 60.0  # how long a set is left alone after another manager wrote its status
 _LONGEST_TRUCE: Final = 3600.0
@@ -131,7 +133,7 @@ class Statuses:
         return self._write(page, workload, status)
 
     async def _write(self, page: _Page, workload: Workload, status: DaemonSetStatus) -> None:
-        pause = INTERVAL
+        pause = min(max(INTERVAL, status.desired / _PER_SECOND), _LONGEST_INTERVAL)
         try:
             answer = await self._client.write(_request(workload.ds, status), _decode_answer)
             page.version = number(answer.metadata.resource_version)
