@@ -9,10 +9,12 @@ import pytest
 from tests.e2e.conftest import Play
 from tests.e2e.stage import Stage, daemonset, kind_of
 
+from everynode.kube import verbs
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import DAEMONSETS, PODS, REVISIONS
 
 NATIVE = "apps/v1"
+HASH = "controller-revision-hash"
 BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])
 
 
@@ -22,8 +24,6 @@ async def undo(stage: Stage, manifest: dict[str, Any], number: int) -> None:
     stored = await stage.get(REVISIONS, revision.metadata.name)
     resource, name = kind_of(manifest), manifest["metadata"]["name"]
     if resource is DAEMONSETS:
-        from everynode.kube import verbs
-
         body = json.dumps(stored["data"]).encode()
         request = verbs.patch(resource, name, body, kind=STRATEGIC_PATCH, namespace=stage.namespace)
         await stage.client.write(request, bytes)
@@ -50,9 +50,6 @@ async def test_undo_brings_an_old_revision_back_under_the_next_number(
         assert [each.revision for each in stage.history()] == [2, 3]
         assert stage.history()[-1].metadata.name == first.metadata.name
         assert {pod.hash for pod in stage.all_pods()} == {first.metadata.labels[HASH]}
-
-
-HASH = "controller-revision-hash"
 
 
 async def test_history_shows_the_change_cause(play: Play) -> None:

@@ -8,6 +8,8 @@ import pytest
 from tests.e2e.conftest import Play
 from tests.e2e.stage import daemonset
 
+from everynode.kube import verbs
+from everynode.kube.requests import Request
 from everynode.kube.resources import NODES, PODS
 
 NATIVE = "apps/v1"
@@ -193,7 +195,5 @@ async def test_a_narrowed_template_moves_pods_within_the_budget(play: Play) -> N
         assert stage.running("agent:v1") == ["node-0001", "node-0002", "node-0003"]
 
 
-def _at_once(namespace: str, name: str) -> Any:
-    from everynode.kube import verbs
-
+def _at_once(namespace: str, name: str) -> Request:
     return verbs.delete(PODS, name, namespace=namespace, grace_seconds=0)

@@ -1,0 +1,64 @@
+"""What the status says to people and tools: is it done, does it move, what does it wait for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.e2e.conftest import Play
+from tests.e2e.stage import Stage, daemonset
+
+from everynode.kube.resources import ADVANCED_V1ALPHA1
+
+BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])
+
+
+@BOTH
+async def test_conditions_say_what_a_stuck_rollout_waits_for(play: Play, version: str) -> None:
+    async with play(nodes=3) as stage:
+        manifest = daemonset(api_version=version)
+        await stage.start(manifest, 3)
+        assert _statuses(stage, manifest) == {
+            "Progressing": "False",
+            "Available": "True",
+            "Complete": "True",
+            "Paused": "False",
+        }
+        await stage.set_image(manifest, "agent:non-existent")
+        await stage.until(lambda: "Pull" in _reason(stage, manifest), "the cause is named")
+        progressing = stage.condition(manifest, "Progressing")
+        assert progressing is not None
+        assert "node-0003" in progressing.message
+        assert _statuses(stage, manifest)["Complete"] == "False"
+        await stage.set_image(manifest, "agent:v3")
+        await stage.until_complete(manifest)
+        assert _reason(stage, manifest) == "Complete"
+
+
+async def test_a_held_rollout_says_so(play: Play) -> None:
+    async with play(nodes=2) as stage:
+        manifest = daemonset(rolling={"partition": 1})
+        await stage.start(manifest, 2)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until_running("agent:v2", 1)
+        await stage.until(lambda: _reason(stage, manifest) == "Held", "it is held")
+
+
+async def test_the_status_names_the_target_in_both_versions(play: Play) -> None:
+    async with play(nodes=1) as stage:
+        manifest = daemonset(api_version="apps.kruise.io/v1alpha1")
+        await stage.start(manifest, 1)
+        [revision] = stage.history()
+        target = revision.metadata.labels["controller-revision-hash"]
+        assert stage.status(manifest).update_revision == target
+        old = await stage.get(ADVANCED_V1ALPHA1, "agent")
+        assert old["status"]["daemonSetHash"] == target
+
+
+def _statuses(stage: Stage, manifest: dict[str, Any]) -> dict[str, str]:
+    return {each.type: each.status for each in stage.status(manifest).conditions}
+
+
+def _reason(stage: Stage, manifest: dict[str, Any]) -> str:
+    condition = stage.condition(manifest, "Progressing")
+    return condition.reason if condition is not None else ""
