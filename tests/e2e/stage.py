@@ -322,10 +322,12 @@ class Stage:
         cache = self.natives if manifest["apiVersion"] == "apps/v1" else self.sets
         return cache.get(f"{self.namespace}/{manifest['metadata']['name']}")
 
-    async def until(self, reached: Callable[[], Any], what: str) -> None:
+    async def until(
+        self, reached: Callable[[], Any], what: str, *, patience: float = PATIENCE
+    ) -> None:
         """Wait until something is seen, and say what it was when it is not."""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(patience):
                 while not reached():
                     self._changed.clear()
                     with suppress(TimeoutError):
