@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from tests.kubectl.session import Terminal
@@ -26,7 +27,7 @@ def up(folder: Path, *flags: str) -> Iterator[Path]:
     """`everynode up` until the end of the block; yields the kubeconfig that it wrote."""
     kubeconfig = folder / "kubeconfig"
     log = folder / "log"
-    command = [sys.executable, "-m", "everynode", "up", f"--nodes={NODES}", "--speed=8", *flags]
+    command = [sys.executable, "-m", "everynode", "up", f"--nodes={NODES}", "--speed=10", *flags]
     with (
         log.open("wb") as errors,
         subprocess.Popen(
@@ -94,7 +95,7 @@ def terminal(kubectl: Path, embedded: Path, home: Path) -> Terminal:
     return Terminal(kubectl, embedded, home)
 
 
-def _lacking(reason: str) -> None:
+def _lacking(reason: str) -> NoReturn:
     if _REQUIRED:
         pytest.fail(reason, pytrace=False)
     pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")
