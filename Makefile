@@ -40,6 +40,7 @@ format: $(STAMP) ## Format the code
 
 kubernetes: ## Build the real Kubernetes binaries once per machine
 	hack/kubernetes/build
+	hack/kubectl-old/build
 
 deploy: $(STAMP) ## Write deploy/ anew from what `everynode install` applies
 	$(BIN)/everynode install --print --image everynode:$$($(BIN)/everynode --version | awk '{print $$NF}') > deploy/everynode.yaml.new
