@@ -140,7 +140,8 @@ class Applier:
             case AlreadyExists() if isinstance(write.action, CreatePod):
                 await self._meet_holder(workload, write)
             case NotFound() if not isinstance(write.action, CreatePod):
-                workload.forget(node, write)  # gone already; the watch will say so
+                # Gone already. The watch will say so, but may take its time: not at once again.
+                workload.refused(node, write, trouble="", now=now)
             case Conflict():
                 workload.refused(node, write, trouble="", now=now)
             case NamespaceTerminating():

@@ -114,7 +114,8 @@ class Loop:
             return
         if self._adoption.due(workload, now):
             self._spawn(self._adoption.scan(workload))
-            self._queue.add_at(workload.key, self._adoption.next_scan(workload))
+        # At every look: the queue remembers only the earliest time it was asked for.
+        self._queue.add_at(workload.key, self._adoption.next_scan(workload))
         if not self._adoption.done(workload):
             return
         if workload.replan and not self._replan(workload, now):

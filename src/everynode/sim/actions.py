@@ -298,7 +298,7 @@ class Actions:
     async def _do_fail_pod(self, happening: Happening) -> None:
         """A pod ends for good."""
         pod = self._pick_pod(happening)
-        if pod is not None:
+        if pod is not None and not pod.terminating:
             body = {"status": {"phase": "Failed", "reason": "Evicted"}}
             request = verbs.patch(
                 PODS,
@@ -376,12 +376,12 @@ class Actions:
         name = self._node(happening)
         await self._annotate(name, words)
         if happening.seconds:
-            end = self._try(self._annotate(name, dict.fromkeys(words)))
-            self._world.loop.create_task(self._later(happening.seconds, end))
+            again = self._again(happening.seconds, name, dict.fromkeys(words))
+            self._world.loop.create_task(again)
 
-    async def _later(self, seconds: float, work: Awaitable[None]) -> None:
+    async def _again(self, seconds: float, name: str, words: dict[str, None]) -> None:
         await self._world.clock.sleep(seconds)
-        await work
+        await self._try(self._annotate(name, words))
 
     async def _try(self, work: Awaitable[None]) -> None:
         with suppress(KubeError):

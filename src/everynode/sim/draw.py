@@ -107,6 +107,9 @@ def _faults(chance: random.Random, nodes: int) -> list[Happening]:
             if made.args.get("gone"):
                 found.append(Happening("gone", at=round(at + made.seconds, 2)))
     if any(each.args.get("image", "v").split(":")[-1][:1] != "v" for each in found):
-        # Somebody mends it in the end.
+        # Somebody mends it in the end, everywhere.
+        rolling = {"partition": 0, "paused": False, "selector": None}
+        spec = {"updateStrategy": {"rollingUpdate": rolling}}
+        found.append(Happening("apply", at=_DISTURBED + 4, args={"spec": spec}))
         found.append(Happening("set-image", at=_DISTURBED + 5, args={"image": "agent:v9"}))
     return found

@@ -80,6 +80,7 @@ class Record:
         self.commits: list[Commit] = []
         self.asked: list[Asked] = []
         self.judges: list[Callable[[Commit], None]] = []
+        self.listeners: list[Callable[[Asked, int], None]] = []  # of requests
         self._time = time
         self._hash = hashlib.blake2b(digest_size=16)
         self._keep = keep
@@ -101,6 +102,8 @@ class Record:
         text = f"{asked.time:.6f} {asked.actor} {request.method} {request.path} {status}\n"
         self._hash.update(text.encode())
         self._hash.update(request.body)
+        for listener in self.listeners:
+            listener(asked, status)
 
     def _committed(self, kind: str, change: Change) -> None:
         self._hash.update(f"{self._time():.6f} {kind} {change.type} {change.version}\n".encode())

@@ -17,12 +17,13 @@ from everynode.sim.actions import Actions
 from everynode.sim.clock import SimClock
 from everynode.sim.door import Door
 from everynode.sim.invariants import INVARIANTS
+from everynode.sim.invariants.pace import Pace
 from everynode.sim.invariants.promise import Breach, Invariant
 from everynode.sim.invariants.settled import complaints
 from everynode.sim.loop import SimLoop
 from everynode.sim.plan import Happening, Plan
 from everynode.sim.process import Process
-from everynode.sim.record import Commit, Record
+from everynode.sim.record import Asked, Commit, Record
 from everynode.sim.weather import OF_CALLS, Sky
 
 _HEALING: Final = 15.0  # seconds until nodes and watches have noticed that they are well again
@@ -67,6 +68,8 @@ class World:
         self._incarnations: Counter[int] = Counter()
         self._invariants: list[Invariant] = [each(self.record) for each in INVARIANTS]
         self.record.judges.append(self._judge)
+        self._pace = Pace(self.record)
+        self.record.listeners.append(self._asked)
         timing = plan.timing
         behaviour = Behaviour(
             pull=(timing.pull, timing.pull),
@@ -196,6 +199,10 @@ class World:
         for invariant in self._invariants:
             for message in invariant.judge(commit):
                 self._breach(invariant.id, message)
+
+    def _asked(self, asked: Asked, status: int) -> None:
+        for message in self._pace.asked(asked, status):
+            self._breach(self._pace.id, message)
 
     def _breach(self, promise: str, message: str) -> None:
         if message[:1] in "SL" and ": " in message[:8]:

@@ -9,7 +9,14 @@ from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import Referee, is_true, node_of, state_of, wants
-from everynode.sim.invariants.views import by_controller, owner_uid, taken_pod, taken_since, views
+from everynode.sim.invariants.views import (
+    Doubt,
+    by_controller,
+    owner_uid,
+    taken_pod,
+    taken_since,
+    views,
+)
 from everynode.sim.record import Commit
 
 
@@ -26,7 +33,10 @@ class Budget(Invariant):
         pod = taken_pod(commit)
         if pod is None or not owner_uid(pod):
             return
-        fault = self._fault(commit, pod)
+        try:
+            fault = self._fault(commit, pod)
+        except Doubt:
+            return
         if fault:
             yield f"{pod.name} on {node_of(pod)}: {fault}"
 

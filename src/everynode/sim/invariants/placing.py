@@ -8,7 +8,7 @@ from typing import ClassVar
 from everynode.api.objects import Pod
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import Referee, node_of
-from everynode.sim.invariants.views import by_controller, owner_uid, views
+from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, views
 from everynode.sim.record import Commit
 
 
@@ -32,7 +32,9 @@ class OnePerNode(Invariant):
             for each in self.record.scene.pods.values()
             if owner_uid(each) == uid and node_of(each) == node and each.uid != pod.uid
         ]
-        beside = [each for each in beside if not each.finished and not self._adopted(each, commit)]
+        # Without its hash a pod of ours cannot be seen; whoever took it away wanted trouble.
+        beside = [each for each in beside if not each.finished and each.hash]
+        beside = [each for each in beside if not self._adopted(each)]
         if not beside:
             return
         names = ", ".join(f"{each.name} ({each.hash})" for each in beside)
@@ -46,13 +48,16 @@ class OnePerNode(Invariant):
     def _may_surge(self, commit: Commit, uid: str) -> bool:
         """Whether in some view surge was on, and had room."""
         assert commit.asked is not None
-        for scene, _ in views(self.record, commit):
-            ds = scene.sets.get(uid)
-            if ds is not None and Referee(scene, ds, commit.asked.now).surging:
-                return True
+        try:
+            for scene, _ in views(self.record, commit):
+                ds = scene.sets.get(uid)
+                if ds is not None and Referee(scene, ds, commit.asked.now).surging:
+                    return True
+        except Doubt:
+            return True
         return False
 
-    def _adopted(self, pod: Pod, commit: Commit) -> bool:
+    def _adopted(self, pod: Pod) -> bool:
         """Whether the pod came to us otherwise than by our own creation."""
         for each in self.record.commits:
             if each.kind == "pods" and each.type == "ADDED" and each.after.uid == pod.uid:

@@ -10,7 +10,7 @@ from everynode.api.objects import Pod
 from everynode.sim.invariants.referee import gate_closed, is_preparing
 from everynode.sim.record import Commit, Record, Scene
 
-_MOST: Final = 3000  # combinations that are tried before a decision is given the benefit of doubt
+_MOST: Final = 200  # combinations that are tried before a decision is given the benefit of doubt
 
 CONTROLLER: Final = "controller"
 
@@ -43,10 +43,15 @@ def taken_pod(commit: Commit) -> Pod | None:
     return before if changed else None
 
 
+class Doubt(Exception):
+    """So much may have been seen that nothing can be said against a decision."""
+
+
 def views(record: Record, commit: Commit) -> Iterator[tuple[Scene, int]]:
     """States of the store on which the decision may rest, newest first, with their pods' version.
 
-    Each kind comes over a watch of its own, so that the parts may be of different age.
+    Each kind comes over a watch of its own, so that the parts may be of different age. Raises Doubt
+    when there are too many.
     """
     assert commit.asked is not None
     floor = commit.asked.floor
@@ -69,7 +74,7 @@ def _mixed(seen: list[Scene]) -> Iterator[tuple[Scene, int]]:
             for plan in plans:
                 count += 1
                 if count > _MOST:
-                    return
+                    raise Doubt
                 yield (
                     Scene(
                         with_pods.version,
