@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import yaml
+
 HERE: Final = Path(__file__).parent
 SCRIPTS: Final = sorted((HERE / "scripts").glob("*.sh"))
 _PATIENCE: Final = 90.0
@@ -62,17 +64,25 @@ class Terminal:
         return {
             "PATH": f"{self.kubectl}:{os.environ['PATH']}",
             "HOME": str(self.home),
-            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECONFIG": str(self._config_for(namespace)),
             "NAMESPACE": namespace,
             "LC_ALL": "C",
             "TZ": "UTC",
         }
 
+    def _config_for(self, namespace: str) -> Path:
+        """A kubeconfig like the cluster's, whose context is in a namespace."""
+        config = yaml.safe_load(self.kubeconfig.read_text())
+        for context in config["contexts"]:
+            context["context"]["namespace"] = namespace
+        path = self.home / f"{self.kubeconfig.parent.name}-{namespace}"
+        path.write_text(yaml.safe_dump(config))
+        return path
+
     def popen(self, line: str, namespace: str) -> subprocess.Popen[str]:
         """Start a line without waiting for its end."""
-        whole = f'kubectl() {{ command kubectl --namespace "$NAMESPACE" "$@"; }}; {line}'
         return subprocess.Popen(
-            ["bash", "-o", "pipefail", "-c", whole],
+            ["bash", "-o", "pipefail", "-c", line],
             cwd=HERE / "manifests",
             env=self.environment(namespace),
             stdin=subprocess.DEVNULL,

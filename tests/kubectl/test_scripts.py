@@ -24,7 +24,7 @@ def play(terminal: Terminal, script: Path, played: Played) -> list[str]:
     key = (terminal.kubectl, terminal.kubeconfig, script)
     if key not in played:
         namespace = f"{script.stem}-{len(played)}"
-        made = terminal.type(f"command kubectl create namespace {namespace}", namespace)
+        made = terminal.type(f"kubectl create namespace {namespace}", namespace)
         assert made.code == 0, str(made)
         printed = [comparable(typed) for typed in terminal.play(script, namespace)]
         played[key] = [text.replace(namespace, "NAMESPACE") for text in printed]

@@ -25,10 +25,10 @@ kubectl rollout status ds nginx-ds | tail -n 1
 kubectl delete daemonset nginx-ds
 kubectl wait pod --all --for=delete --timeout=60s >/dev/null
 
-command kubectl apply -f fluentd.yaml
-command kubectl rollout status ds fluentd-elasticsearch --namespace kube-system | tail -n 1
-command kubectl get daemonsets.apps fluentd-elasticsearch --namespace kube-system
-! command kubectl get pods --namespace kube-system --label name=fluentd-elasticsearch
-command kubectl get pods --namespace kube-system -l name=fluentd-elasticsearch | sort
-command kubectl delete daemonsets.apps fluentd-elasticsearch --namespace kube-system
-command kubectl wait pod -l name=fluentd-elasticsearch --namespace kube-system --for=delete --timeout=60s >/dev/null
+kubectl apply -f fluentd.yaml
+kubectl rollout status ds fluentd-elasticsearch --namespace kube-system | tail -n 1
+kubectl get daemonsets.apps fluentd-elasticsearch --namespace kube-system
+! kubectl get pods --namespace kube-system --label name=fluentd-elasticsearch
+kubectl get pods --namespace kube-system -l name=fluentd-elasticsearch | sort
+kubectl delete daemonsets.apps fluentd-elasticsearch --namespace kube-system
+kubectl wait pod -l name=fluentd-elasticsearch --namespace kube-system --for=delete --timeout=60s >/dev/null

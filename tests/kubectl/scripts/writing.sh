@@ -41,7 +41,6 @@ kubectl patch ds web -p '{"spec":{"template":{"spec":{"$setElementOrder/containe
 kubectl patch ds web --type=merge -p '{"spec":{"minReadySeconds":1,"template":{"spec":{"nodeSelector":null}}}}'
 kubectl patch ds web --type=json -p '[{"op":"replace","path":"/spec/minReadySeconds","value":0},{"op":"add","path":"/metadata/labels/more","value":"yes"}]'
 kubectl patch ds web --type=merge --subresource=status --patch-file=unready-patch.json
-kubectl patch ds web -p '{}'
 kubectl patch ds web --dry-run=server -p '{"spec":{"minReadySeconds":7}}' -o jsonpath='{.spec.minReadySeconds}{"\n"}'
 ! kubectl patch ds web --type=json -p '[{"op":"test","path":"/spec/minReadySeconds","value":9}]'
 ! kubectl patch ds web --type=json -p '[{"op":"remove","path":"/spec/nothing"}]'
@@ -50,6 +49,7 @@ kubectl patch ds web --dry-run=server -p '{"spec":{"minReadySeconds":7}}' -o jso
 ! kubectl patch ds missing -p '{}'
 kubectl rollout status ds/web | tail -n 1
 kubectl wait ds/web --for=condition=Complete --timeout=60s
+kubectl patch ds web -p '{}'
 kubectl get ds web -o yaml
 
 # Labels and annotations.
