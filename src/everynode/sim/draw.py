@@ -10,6 +10,8 @@ from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Object, Plan, Timing
 
 TAIL_EVERY: Final = 20  # one seed in so many stays for the long quiet end
+_PATIENCE: Final = 3600.0  # seconds in which the world must settle
+_LONG_PATIENCE: Final = 8000.0
 _DISTURBED: Final = 90.0  # seconds in which things happen
 
 
@@ -23,6 +25,8 @@ def draw(seed: int) -> Plan:
         times = [chance.uniform(10.0, _DISTURBED) for _ in range(5)]
         happenings += [Happening("release-hooks", at=round(t, 2)) for t in times]
     last = max((each.at for each in happenings), default=0.0)
+    # What a clock that was an hour ahead has written lies in the future for an hour.
+    jumped = any(each.what == "clock-jump" for each in happenings)
     return Plan(
         seed=seed,
         nodes=nodes,
@@ -31,6 +35,7 @@ def draw(seed: int) -> Plan:
         controllers=chance.choice((1, 1, 1, 2)),
         happenings=tuple(sorted(happenings, key=lambda each: (each.at, each.call))),
         quiet_at=round(last + chance.uniform(1.0, 40.0), 2),
+        patience=_LONG_PATIENCE if jumped else _PATIENCE,
         tail=seed % TAIL_EVERY == 0,
         name=f"seed {seed}",
     )

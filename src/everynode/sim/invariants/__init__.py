@@ -6,7 +6,25 @@ from typing import Final
 
 from everynode.sim.invariants.budget import Budget
 from everynode.sim.invariants.conditions import Preconditions
+from everynode.sim.invariants.creating import RightRevision
+from everynode.sim.invariants.hooks import Hooks
+from everynode.sim.invariants.inplace import InPlace
+from everynode.sim.invariants.leading import Leading
+from everynode.sim.invariants.ownership import Ownership
 from everynode.sim.invariants.placing import OnePerNode
 from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.revisions import Revisions
+from everynode.sim.invariants.status import Status
 
-INVARIANTS: Final[tuple[type[Invariant], ...]] = (Budget, OnePerNode, Preconditions)
+INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    Budget,
+    OnePerNode,
+    RightRevision,
+    Ownership,
+    Revisions,
+    InPlace,
+    Hooks,
+    Status,
+    Preconditions,
+    Leading,
+)

@@ -1,0 +1,63 @@
+"""S3, S4, S5 and S7: a pod that we create is of the revision its node lives by, and complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from everynode.api.objects import Pod
+from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.referee import Referee, meaning, node_of, wants
+from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, views
+from everynode.sim.record import Commit
+
+
+class RightRevision(Invariant):
+    """No created pod moves a held node; none lacks owner, hash or node."""
+
+    id: ClassVar[str] = "S3"
+    title: ClassVar[str] = "a held node comes back as what it was"
+
+    def judge(self, commit: Commit) -> Iterable[str]:
+        """Look at a pod that was created."""
+        if commit.kind != "pods" or commit.type != "ADDED" or not by_controller(commit):
+            return
+        pod: Pod = commit.after
+        if "everynode.io/puller" in pod.metadata.labels:
+            return
+        if not owner_uid(pod) or not pod.hash or not node_of(pod):
+            yield f"S7: {pod.name} lacks its owner, its hash or its node"
+            return
+        try:
+            fault = self._fault(commit, pod)
+        except Doubt:
+            return
+        if fault:
+            yield f"{pod.name} of {pod.hash} was created on {node_of(pod)}: {fault}"
+
+    def _fault(self, commit: Commit, pod: Pod) -> str:
+        assert commit.asked is not None
+        first, node = "", node_of(pod)
+        for scene, _ in views(self.record, commit):
+            ds = scene.sets.get(owner_uid(pod))
+            if ds is None or node not in scene.nodes:
+                first = first or "S7: its node or its DaemonSet is not there"
+                continue
+            fault = _judge(Referee(scene, ds, commit.asked.now), pod)
+            if not fault:
+                return ""
+            first = first or fault
+        return first
+
+
+def _judge(referee: Referee, pod: Pod) -> str:
+    node = node_of(pod)
+    template = referee.templates.get(pod.hash)
+    if template is None:
+        return "S8: its revision is not stored"
+    if not wants(template).runs(referee.scene.nodes[node]):
+        return "S7: the node should not have it"
+    if meaning(template) != meaning(referee.life(node)):
+        return "the node lives by another revision"
+    waiting = [each for each in referee.staying(node) if each.hash == pod.hash]
+    return "S2: the node has one already" if waiting else ""

@@ -1,0 +1,46 @@
+"""S10: no pod is deleted past a hook that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from everynode.api.daemonset import Hook
+from everynode.api.objects import Pod
+from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, views
+from everynode.sim.record import Commit
+
+
+class Hooks(Invariant):
+    """A pod that carries what its hook names is marked, not deleted."""
+
+    id: ClassVar[str] = "S10"
+    title: ClassVar[str] = "hooks hold"
+
+    def judge(self, commit: Commit) -> Iterable[str]:
+        """Look at a pod that was deleted."""
+        if commit.kind != "pods" or commit.before is None or not by_controller(commit):
+            return
+        before: Pod = commit.before
+        going = commit.after is None or commit.after.terminating
+        if not going or before.terminating or before.finished:
+            return
+        try:
+            held = all(
+                self._is_held(scene.sets[owner_uid(before)].pre_delete, scene.pods[before.uid])
+                for scene, _ in views(self.record, commit)
+                if owner_uid(before) in scene.sets and before.uid in scene.pods
+            )
+        except Doubt:
+            return
+        if held and owner_uid(before) in self.record.scene.sets:
+            yield f"{before.name} was deleted while its hook held it"
+
+    def _is_held(self, hook: Hook | None, pod: Pod) -> bool:
+        if hook is None:
+            return False
+        labels = pod.metadata.labels
+        if any(labels.get(key) == value for key, value in hook.labels.items()):
+            return True
+        return any(each in hook.finalizers for each in pod.metadata.finalizers)

@@ -1,0 +1,50 @@
+"""S9: an in-place update keeps the pod, closes its gate first, and changes only what it may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+
+from everynode.api import keys
+from everynode.api.objects import Container, Pod
+from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.referee import gate_closed
+from everynode.sim.invariants.views import by_controller
+from everynode.sim.record import Commit
+
+
+class InPlace(Invariant):
+    """What we change in pods that go on living."""
+
+    id: ClassVar[str] = "S9"
+    title: ClassVar[str] = "in place: the gate first, then images and resources alone"
+
+    def judge(self, commit: Commit) -> Iterable[str]:
+        """Look at a pod that was changed."""
+        if commit.kind != "pods" or commit.type != "MODIFIED" or not by_controller(commit):
+            return
+        before, after = commit.before, commit.after
+        if before.spec.containers == after.spec.containers:
+            return
+        if _bare(before) != _bare(after):
+            yield f"{after.name}: more than images and resources changed"
+        images = [each.image for each in before.spec.containers]
+        gated = any(
+            g.condition_type == keys.INPLACE_UPDATE_READY for g in after.spec.readiness_gates
+        )
+        if images != [each.image for each in after.spec.containers]:
+            if gated and not gate_closed(before):
+                yield f"{after.name}: its image was changed while its gate was open"
+            if after.hash == before.hash:
+                yield f"{after.name}: its image was changed and its revision was not"
+        if after.terminating:
+            yield f"{after.name}: changed in place while it was being deleted"
+
+
+def _bare(pod: Pod) -> list[Container]:
+    return [
+        msgspec.structs.replace(c, image="", resources=type(c.resources)())
+        for c in pod.spec.containers
+    ]

@@ -1,0 +1,33 @@
+"""S13: who does not hold the lease writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.views import by_controller
+from everynode.sim.record import Commit, Record
+
+
+class Leading(Invariant):
+    """Writes come from the holder of the lease, where there is a lease."""
+
+    id: ClassVar[str] = "S13"
+    title: ClassVar[str] = "only the leader writes"
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self._holder = ""
+        self._leased = False
+
+    def judge(self, commit: Commit) -> Iterable[str]:
+        """Look at who wrote."""
+        if not by_controller(commit):
+            return
+        if commit.kind.startswith("leases"):
+            self._leased = True
+            holder = commit.after.spec.holder_identity if commit.after is not None else ""
+            self._holder = commit.actor if holder else ""
+        elif self._leased and commit.actor != self._holder:
+            yield f"{commit.actor} wrote to {commit.kind} while {self._holder or 'nobody'} led"

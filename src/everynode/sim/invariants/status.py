@@ -1,0 +1,45 @@
+"""S11: the status never lies about what was seen, and never goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from everynode.api.daemonset import DaemonSet
+from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.views import by_controller
+from everynode.sim.record import Commit
+
+
+class Status(Invariant):
+    """What we write into a status."""
+
+    id: ClassVar[str] = "S11"
+    title: ClassVar[str] = "the status is a recount and never goes back"
+
+    def judge(self, commit: Commit) -> Iterable[str]:
+        """Look at a status that was written."""
+        if not commit.kind.startswith("daemonsets") or not by_controller(commit):
+            return
+        if commit.before is None or commit.after is None:
+            return
+        before: DaemonSet = commit.before
+        after: DaemonSet = commit.after
+        if before.metadata.generation != after.metadata.generation:
+            yield "the spec was changed by us"
+        old, new = before.status, after.status
+        if new.observed_generation < old.observed_generation:
+            yield f"observedGeneration fell to {new.observed_generation}"
+        if new.observed_generation > after.metadata.generation:
+            yield f"generation {new.observed_generation} was observed before it was written"
+        if new.available > new.ready or new.ready > new.current or new.current > new.desired:
+            yield f"{new.available} available of {new.ready} ready of {new.current} current"
+        if new.unavailable != new.desired - new.available:
+            yield f"{new.unavailable} unavailable, {new.available} available of {new.desired}"
+        known = {each.type: each for each in old.conditions}
+        for each in new.conditions:
+            was = known.get(each.type)
+            if was is None or was.status != each.status:
+                continue
+            if was.last_transition_time != each.last_transition_time:
+                yield f"condition {each.type} stayed {each.status} and its time changed"
