@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -59,7 +59,9 @@ class Notebook:
 
 
 class World:
-    def __init__(self, transport: ScriptedTransport) -> None:
+    def __init__(
+        self, transport: ScriptedTransport, keep: Callable[[Node], bool] | None = None
+    ) -> None:
         self.clock = ManualClock()
         self.notebook = Notebook()
         self.transport = transport
@@ -69,6 +71,7 @@ class World:
             resource=NODES,
             decode=msgspec.json.Decoder(Node).decode,
             consumer=self.notebook,
+            keep=keep,
             observer=self.notebook,
         )
 
@@ -77,8 +80,10 @@ class World:
 
 
 @asynccontextmanager
-async def watching(*script: Response | TransportError | ScriptedStream) -> AsyncIterator[World]:
-    world = World(ScriptedTransport(*script))
+async def watching(
+    *script: Response | TransportError | ScriptedStream, keep: Callable[[Node], bool] | None = None
+) -> AsyncIterator[World]:
+    world = World(ScriptedTransport(*script), keep)
     running = asyncio.ensure_future(world.watcher.run())
     await world.clock.quiet()
     yield world
@@ -110,6 +115,14 @@ async def test_watch_list_hands_over_everything_at_once_and_then_every_change() 
         ]
         assert world.watcher.synced
         assert world.notebook.troubles == []
+
+
+async def test_of_a_list_only_what_is_to_be_kept_is_held_and_every_change_is_told() -> None:
+    stream = initial(7, "a", "foreign")
+    async with watching(stream, keep=lambda item: item.name != "foreign") as world:
+        stream.say(event("MODIFIED", node("foreign", 8)))
+        await world.clock.quiet()
+        assert world.notebook.told == ["replace a @7", "upsert foreign @8"]
 
 
 async def test_nothing_is_handed_over_before_the_initial_events_are_complete() -> None:

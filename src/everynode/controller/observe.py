@@ -66,8 +66,20 @@ class World:
         pod, revision = Decoder(Pod).one, Decoder(ControllerRevision).one
         return [
             watch(resource=NODES, decode=Decoder(Node).one, consumer=self.nodes),
-            watch(resource=REVISIONS, decode=revision, consumer=self.revisions, scope=everything),
-            watch(resource=PODS, decode=pod, consumer=self.pods, scope=daemon_pods),
+            watch(
+                resource=REVISIONS,
+                decode=revision,
+                consumer=self.revisions,
+                scope=everything,
+                keep=self._wants_revision,
+            ),
+            watch(
+                resource=PODS,
+                decode=pod,
+                consumer=self.pods,
+                scope=daemon_pods,
+                keep=self._wants_pod,
+            ),
             watch(resource=PODS, decode=pod, consumer=self.pullers, scope=pullers),
             *(
                 watch(

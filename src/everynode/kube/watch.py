@@ -143,6 +143,7 @@ class Watcher(Generic[T]):
         decode: Callable[[bytes], T],
         consumer: Consumer[T],
         scope: Scope = EVERYTHING,
+        keep: Callable[[T], bool] | None = None,
         observer: Observer | None = None,
     ) -> None:
         self.resource = resource
@@ -155,6 +156,7 @@ class Watcher(Generic[T]):
         self._decode = decode
         self._consumer = consumer
         self._scope = scope
+        self._keep = keep  # of a whole list, only these are held until it is handed over
         self._observer: Observer = observer or Nobody()
         self._position = Position()
         self._gathered: list[T] = []
@@ -237,7 +239,7 @@ class Watcher(Generic[T]):
 
     def _gather(self, body: bytes) -> None:
         item = self._try_decode(body)
-        if item is not None:
+        if item is not None and (self._keep is None or self._keep(item)):
             self._gathered.append(item)
 
     def _hand_over(self, version: str) -> None:
@@ -299,11 +301,11 @@ class Watcher(Generic[T]):
         if kind == "BOOKMARK":
             self._bookmark(body)
             return None
+        if self._position.state is State.WATCH_LIST:
+            self._gather(body)
+            return None
         item = self._try_decode(body)
         if item is None:
-            return None
-        if self._position.state is State.WATCH_LIST:
-            self._gathered.append(item)
             return None
         self._version = item.metadata.resource_version
         if kind == "DELETED":
