@@ -26,7 +26,7 @@ up: $(STAMP) ## Start an embedded cluster of 20 nodes for kubectl; Ctrl-C stops 
 	@$(BIN)/everynode up --nodes 20
 
 test: $(STAMP) ## Run the tests
-	$(BIN)/pytest -q -n auto
+	$(BIN)/pytest -q -n auto --dist loadgroup
 
 check: $(STAMP) ## Format, lint, types and import contracts
 	$(BIN)/ruff format --check src tests bench

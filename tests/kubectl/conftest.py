@@ -75,7 +75,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
-@pytest.fixture(scope="session", params=["old", "current"])
+# Each kubectl keeps its clusters, and what was printed so far, in one process.
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param(name, marks=pytest.mark.xdist_group(f"kubectl-{name}"))
+        for name in ("old", "current")
+    ],
+)
 def kubectl(request: pytest.FixtureRequest) -> Path:
     """The folder of the oldest supported kubectl, and that of the current one."""
     try:

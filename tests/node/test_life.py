@@ -17,7 +17,12 @@ from everynode.cli.kubernetes.node import Node
 from everynode.cli.kubernetes.node_remains import CGROUPS
 from everynode.cli.kubernetes.processes import FolderLock
 
-pytestmark = [pytest.mark.node, pytest.mark.kubernetes, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.node,
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(180),
+    pytest.mark.xdist_group("node"),
+]
 
 
 def traces() -> list[str]:

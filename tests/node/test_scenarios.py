@@ -13,7 +13,12 @@ from everynode.api.keys import LIFECYCLE_STATE
 from everynode.api.objects import Pod
 from everynode.kube.resources import ADVANCED, DAEMONSETS, PODS
 
-pytestmark = [pytest.mark.node, pytest.mark.kubernetes, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.node,
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(180),
+    pytest.mark.xdist_group("node"),
+]
 
 V1, V2 = "example.test/agent:v1", "example.test/agent:v2"
 NODE = "real-node"
