@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo up test check format bench lock kubernetes deploy clean
+.PHONY: help demo up test judge check format bench lock kubernetes deploy clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -26,7 +26,10 @@ up: $(STAMP) ## Start an embedded cluster of 20 nodes for kubectl; Ctrl-C stops 
 	@$(BIN)/everynode up --nodes 20
 
 test: $(STAMP) ## Run the tests
-	$(BIN)/pytest -q -n auto --dist loadgroup
+	$(BIN)/pytest -q -n auto --dist loadgroup -m "not judge"
+
+judge: $(STAMP) ## Play every scenario and type every kubectl command on real Kubernetes too, and compare
+	EVERYNODE_REQUIRE_KUBERNETES=1 $(BIN)/pytest -q -n auto --dist loadgroup -m judge
 
 check: $(STAMP) ## Format, lint, types and import contracts
 	$(BIN)/ruff format --check src tests bench

@@ -26,6 +26,7 @@ _CLOCK = SystemClock()
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ADDRESS = re.compile(r"\b10\.(?:0|96)\.\d+\.\d+\b")
+_AGE = re.compile(r"\d+s")
 # What depends on the run, and what the real server was started without.
 _LEFT_OUT = ("managedFields", "serviceAccount", "serviceAccountName", "description", "continue")
 
@@ -85,6 +86,8 @@ def plain(value: Any, key: str = "") -> Any:
     if key == "resourceVersion" and value:
         return "VERSION"
     if isinstance(value, str):
+        if _AGE.fullmatch(value):
+            return "AGE"
         return _ADDRESS.sub("ADDRESS", _TIME.sub("TIME", _UID.sub("UID", value)))
     return value
 

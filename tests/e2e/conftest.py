@@ -46,7 +46,10 @@ def plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(
-    params=["embedded", pytest.param("kubernetes", marks=pytest.mark.kubernetes)],
+    params=[
+        "embedded",
+        pytest.param("kubernetes", marks=[pytest.mark.kubernetes, pytest.mark.judge]),
+    ],
 )
 def play(request: pytest.FixtureRequest) -> Play:
     """Opens a stage: `async with play(nodes=5) as stage`."""

@@ -44,7 +44,12 @@ class Line(NamedTuple):
         return cls(name, ready, status, node)
 
 
-@pytest.fixture(params=["embedded", pytest.param("kubernetes", marks=pytest.mark.kubernetes)])
+@pytest.fixture(
+    params=[
+        "embedded",
+        pytest.param("kubernetes", marks=[pytest.mark.kubernetes, pytest.mark.judge]),
+    ]
+)
 def screen(request: pytest.FixtureRequest, kubectl: Path, home: Path) -> Iterator[Terminal]:
     """A shell with the document's DaemonSet on five nodes."""
     made = Terminal(kubectl, request.getfixturevalue(request.param), home)

@@ -39,6 +39,7 @@ def test_every_command_does_what_it_should(
 
 
 @pytest.mark.kubernetes
+@pytest.mark.judge
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_every_command_prints_what_real_kubernetes_prints(
     terminal: Terminal, kubernetes: Path, played: Played, script: Path

@@ -19,6 +19,7 @@ kubectl taint node node-0001 only-
 ! kubectl taint node node-0001 only=some:Nonsense
 kubectl taint node node-0001 only=some:NoExecute
 kubectl wait pod --field-selector spec.nodeName=node-0001 --for=delete --timeout=60s >/dev/null
+kubectl wait ds/web --for=jsonpath='{.status.numberReady}'=4 --timeout=60s
 kubectl get ds web
 kubectl taint node node-0001 only=some:NoExecute-
 kubectl rollout status ds/web | tail -n 1
@@ -32,17 +33,17 @@ kubectl uncordon node-0002
 kubectl get node node-0002
 
 # The warnings of drain come in any order.
-! kubectl drain node-0002 --timeout=20s 2>&1 | grep -v ^Warning
+! kubectl drain node-0002 --timeout=20s 2>&1 | grep -v ^Warning | sort
 kubectl get node node-0002
-! kubectl drain node-0002 --ignore-daemonsets --timeout=20s 2>&1 | grep -v ^Warning
+! kubectl drain node-0002 --ignore-daemonsets --timeout=20s 2>&1 | grep -v ^Warning | sort
 kubectl apply -f budget.yaml
 kubectl wait pdb/loose --for=jsonpath='{.status.observedGeneration}'=1 --timeout=60s
-! kubectl drain node-0002 --ignore-daemonsets --force --timeout=3s 2>&1 | grep -v ^Warning
+! kubectl drain node-0002 --ignore-daemonsets --force --timeout=3s 2>&1 | grep -v ^Warning | sort
 kubectl delete pdb loose
-kubectl drain node-0002 --ignore-daemonsets --force --timeout=60s 2>&1 | grep -v ^Warning
+kubectl drain node-0002 --ignore-daemonsets --force --timeout=60s 2>&1 | grep -v ^Warning | sort
 kubectl get pod loose --ignore-not-found
 kubectl get ds web
-kubectl drain node-0002 --ignore-daemonsets --disable-eviction --force --timeout=60s 2>&1 | grep -v ^Warning
+kubectl drain node-0002 --ignore-daemonsets --disable-eviction --force --timeout=60s 2>&1 | grep -v ^Warning | sort
 kubectl uncordon node-0002
 kubectl get nodes
 
