@@ -198,6 +198,10 @@ class Door:
             case "crash-after":
                 await serve(request, floor=floor, sent_at=sent_at)
                 self._crash(fault)
+            case "crash-answered":
+                response = await serve(request, floor=floor, sent_at=sent_at)
+                self._crash_soon(fault)
+                return response
             case "refuse":
                 return refusal(int(fault.args["status"]))
             case "lose-request":
@@ -226,6 +230,11 @@ class Door:
         assert self._process is not None
         self._process.crash(fault.describe())
         raise Killed
+
+    def _crash_soon(self, fault: Happening) -> None:
+        """Die once whoever asked has taken the answer."""
+        assert self._process is not None
+        asyncio.get_running_loop().call_soon(self._process.crash, fault.describe())
 
     def _check(self) -> None:
         if self.dead:

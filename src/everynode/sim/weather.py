@@ -16,6 +16,7 @@ T = TypeVar("T")
 OF_CALLS: Final = (
     "crash-before",
     "crash-after",
+    "crash-answered",
     "refuse",
     "lose-request",
     "lose-answer",
