@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -13,6 +13,8 @@ from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import gate_closed
 from everynode.sim.invariants.views import by_controller
 from everynode.sim.record import Commit
+
+_state_of: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class InPlace(Invariant):
@@ -37,10 +39,16 @@ class InPlace(Invariant):
         if images != [each.image for each in after.spec.containers]:
             if gated and not gate_closed(before):
                 yield f"{after.name}: its image was changed while its gate was open"
-            if after.hash == before.hash:
+            if after.hash == before.hash and not _promised(before):
                 yield f"{after.name}: its image was changed and its revision was not"
         if after.terminating:
             yield f"{after.name}: changed in place while it was being deleted"
+
+
+def _promised(pod: Pod) -> bool:
+    """Whether the resize that came first said that images follow."""
+    state = _state_of(pod.metadata.annotations.inplace_state or "{}")
+    return bool(state.get("nextContainerImages"))
 
 
 def _bare(pod: Pod) -> list[Container]:
