@@ -25,9 +25,9 @@ def test_the_four_conditions_are_always_there() -> None:
 
 
 def test_a_rollout_that_moves_is_progressing() -> None:
-    said = written(picture(moving=1, turn=5))
+    said = written(picture(moving=1, to_come=5))
     assert (said["Progressing"].status, said["Progressing"].reason) == ("True", "RollingOut")
-    assert said["Progressing"].message == "of 10 nodes 4 updated, 1 on their way, 5 to come"
+    assert said["Progressing"].message == "of 10 nodes 4 updated, 1 under way, 5 to come"
     assert (said["Complete"].status, said["Complete"].reason) == ("False", "RollingOut")
     assert said["Complete"].message == "4 of 10 nodes are updated"
 
@@ -48,18 +48,23 @@ def test_what_nodes_wait_for_is_counted_and_named() -> None:
         "NodeNotReady": ["n1", "n2", "n3", "n4", "n5"],
         "ImagePullBackOff": ["n6", "n7"],
     }
-    said = written(picture(desired=288, updated=200, waiting=waiting, held=3))
+    said = written(picture(desired=288, updated=200, waiting=waiting, held=80))
     assert said["Progressing"].status == "False"
     assert said["Progressing"].reason == "NodeNotReady"
     assert said["Progressing"].message == (
-        "8 of 288 nodes wait: 5 NodeNotReady (n1, n2, n3, …), 2 ImagePullBackOff (n6, n7), "
-        "1 Hook (n9); of 288 nodes 200 updated, 3 held"
+        "8 nodes wait: 5 NodeNotReady (n1, n2, n3, …), 2 ImagePullBackOff (n6, n7), "
+        "1 Hook (n9); of 288 nodes 200 updated, 8 under way, 80 held"
     )
 
 
 def test_one_node_that_waits_is_one() -> None:
     said = written(picture(waiting={"Hook": ["n9"]}))
-    assert said["Progressing"].message.startswith("1 of 10 nodes waits: 1 Hook (n9)")
+    assert said["Progressing"].message.startswith("1 node waits: 1 Hook (n9)")
+
+
+def test_nodes_that_are_updated_when_somebody_deletes_their_pods_are_said_to_be_so() -> None:
+    said = written(picture(on_delete=True, to_come=6))["Progressing"]
+    assert said.message == "of 10 nodes 4 updated, 6 until their pods are deleted"
 
 
 def test_a_message_never_grows_without_bound() -> None:
@@ -115,7 +120,7 @@ def test_exceptional_conditions_appear_when_needed_and_then_stay() -> None:
 def test_time_moves_only_when_the_status_does() -> None:
     first = written(picture(moving=1))["Progressing"]
     assert first.last_transition_time == datetime.fromtimestamp(NOW, UTC)
-    second = written(picture(moving=2), first, now=NOW + 9)["Progressing"]
+    second = written(picture(updated=5, moving=1), first, now=NOW + 9)["Progressing"]
     assert second.message != first.message
     assert second.last_transition_time == first.last_transition_time
     third = written(picture(updated=10, available=10), second, now=NOW + 9.7)["Progressing"]

@@ -187,9 +187,21 @@ def test_a_stuck_rollout_says_what_it_waits_for() -> None:
     said = said_of(decision, "Progressing")
     assert said.status == "False"
     assert said.message == (
-        "2 of 3 nodes wait: 1 ImagePullBackOff (n2), 1 NodeNotReady (n3); "
-        "of 3 nodes 1 updated, 1 to come"
+        "2 nodes wait: 1 ImagePullBackOff (n2), 1 NodeNotReady (n3); "
+        "of 3 nodes 1 updated, 2 to come"
     )
+
+
+def test_every_node_is_counted_once_whether_new_pods_come_before_or_after_the_old_ones_go() -> None:
+    views = [
+        see("n1", pod(OLD)),
+        see("n2", pod(OLD, on="n2", deleting=NOW)),
+        see("n3", pod(OLD, on="n3", deleting=NOW), pod(NEW, on="n3", created=NOW - 1)),
+        see("n4", pod(NEW, on="n4", created=NOW - 1, waiting="ContainerCreating")),
+    ]
+    for strategy in (Strategy(), Strategy(max_unavailable=Amount(0), max_surge=Amount(1))):
+        said = said_of(decide(make(strategy=strategy), views), "Progressing")
+        assert said.message == "of 4 nodes 1 updated, 2 under way, 1 to come"
 
 
 def test_what_is_wrong_with_the_daemonset_is_said_once() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import msgspec
 from hypothesis import HealthCheck, example, given, settings
@@ -165,8 +166,12 @@ def decide_and_check(world: World, status: DaemonSetStatus, seed: int) -> Decisi
 def check_ledger(world: World, decision: Decision) -> None:
     """Whoever is not done is said to be so, and what stands still is named in a condition."""
     progressing = said_of(decision, "Progressing")
+    if progressing.reason != "Complete":
+        check_count(progressing.message, decision.status)
     for made in world.ledger.assessments():
         view = world.ledger._views[made.name]
+        groups = made.profile.updated, made.profile.held, made.profile.to_come
+        assert sum(groups) <= made.profile.wanted, made
         if made.profile.wanted and not (made.profile.updated and made.profile.available):
             assert made.reason.code != reasons.DONE, made
         stuck = made.reason.code not in reasons.QUIET | reasons.MOVING
@@ -174,6 +179,17 @@ def check_ledger(world: World, decision: Decision) -> None:
             assert made.reason.code in progressing.message
         if view.writes:
             assert made.queue is Queue.NONE
+
+
+def check_count(message: str, status: DaemonSetStatus) -> None:
+    """A condition counts every node that should have a pod, once."""
+    count = message.rpartition("; ")[2]
+    parts = re.fullmatch(r"of (\d+) nodes (.+)", count)
+    assert parts is not None, message
+    numbers = [int(part.split()[0]) for part in parts[2].split(", ")]
+    assert min(numbers) >= 0, message
+    assert sum(numbers) == int(parts[1]) == status.desired, message
+    assert numbers[0] == status.updated
 
 
 # Chance takes long to find these: a cure that waits for its first patient, and then no longer.

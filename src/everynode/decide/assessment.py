@@ -37,6 +37,7 @@ class Profile(NamedTuple):
     available: int = 0
     updated: int = 0
     held: int = 0
+    to_come: int = 0  # neither updated nor held, and nothing has been done for it yet
     # The budget, own writes at the worse of before and after: nodes in scope that are reachable,
     down: int = 0
     under_way: int = 0

@@ -36,8 +36,8 @@ class Picture(msgspec.Struct, frozen=True):
     available: int
     max_unavailable: int
     held: int = 0
-    turn: int = 0
-    moving: int = 0
+    to_come: int = 0
+    moving: int = 0  # where something happens by itself, updated or not
     waiting: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
     paused: bool = False
     on_delete: bool = False
@@ -48,6 +48,11 @@ class Picture(msgspec.Struct, frozen=True):
     def complete(self) -> bool:
         """Whether every node that should have a pod has an available one of the target."""
         return self.updated >= self.desired and self.available >= self.desired
+
+    @property
+    def under_way(self) -> int:
+        """How many nodes are not updated yet, though it has begun there."""
+        return self.desired - self.updated - self.to_come - self.held
 
 
 def write_conditions(
@@ -159,19 +164,23 @@ def _updated(picture: Picture) -> str:
 
 
 def _summary(picture: Picture) -> str:
-    parts = []
+    # Nodes that wait may be updated, and may be such that should have no pod at all.
     waiting = sum(len(names) for names in picture.waiting.values())
-    if waiting:
-        verb = "waits" if waiting == 1 else "wait"
-        parts.append(f"{waiting} of {picture.desired} nodes {verb}: {list_waiting(picture)}")
+    wait = "1 node waits" if waiting == 1 else f"{waiting} nodes wait"
+    parts = [f"{wait}: {list_waiting(picture)}"] if waiting else []
+    return "; ".join([*parts, _count(picture)])
+
+
+def _count(picture: Picture) -> str:
+    """Every node that should have a pod, counted once."""
     numbers = {
         "updated": picture.updated,
-        "on their way": picture.moving,
-        "to come": picture.turn,
+        "under way": picture.under_way,
+        "until their pods are deleted" if picture.on_delete else "to come": picture.to_come,
         "held": picture.held,
     }
     said = [f"{number} {what}" for what, number in numbers.items() if number or what == "updated"]
-    return "; ".join([*parts, f"of {picture.desired} nodes {', '.join(said)}"])
+    return f"of {picture.desired} nodes {', '.join(said)}"
 
 
 def list_waiting(picture: Picture) -> str:

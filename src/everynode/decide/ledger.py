@@ -122,7 +122,7 @@ class Ledger:
             available=sums.available,
             max_unavailable=resolve(plan.ds.strategy, sums.wanted).max_unavailable,
             held=sums.held,
-            turn=len(books.queues[Queue.TAKE]) + len(books.queues[Queue.SURGE]),
+            to_come=sums.to_come,
             moving=books.moving,
             waiting=books.stuck,
             paused=plan.rolling and plan.ds.strategy.paused,

@@ -140,6 +140,7 @@ class Situation:
             available,
             updated,
             wanted and not self.in_scope,
+            wanted and self.in_scope and not (self.surveyed.holds_target or self.under_way),
             *self._budget(),
             doubled and self.reachable,
             doubled and not self.reachable,
