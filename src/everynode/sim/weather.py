@@ -32,7 +32,7 @@ class Sky:
         self, happenings: Sequence[Happening], *, seed: object, time: Callable[[], float]
     ) -> None:
         self.struck: Counter[str] = Counter()
-        self.calls = 0
+        self.called: list[str] = []  # the method of every request that could be struck
         self.clear = False  # the faults are over
         self._time = time
         self._random = random.Random(f"{seed}/sky")
@@ -69,8 +69,9 @@ class Sky:
             return None
         if "/leases" in request.path:
             return None
-        number, self.calls = self.calls, self.calls + 1
-        fault = self._by_call.pop(number, None) or self._refused_pod(request)
+        if not self.clear:
+            self.called.append(request.method)
+        fault = self._by_call.pop(len(self.called) - 1, None) or self._refused_pod(request)
         if fault is not None:
             self.count(fault.what)
         return fault
