@@ -37,7 +37,7 @@ _NOT_READY: Final = "sim.everynode.io/not-ready"
 _PRESSURE: Final = "sim.everynode.io/pressure"
 _STUCK: Final = "sim.everynode.io/stuck"
 _OURS: Final = "sim.everynode.io/taint"
-_KINDS: Final = {
+KINDS: Final = {
     "apps/v1": DAEMONSETS,
     "apps.kruise.io/v1beta1": ADVANCED,
     "apps.kruise.io/v1alpha1": ADVANCED_V1ALPHA1,
@@ -72,11 +72,6 @@ class Actions:
             if name.startswith("_do_")
         }
 
-    @property
-    def names(self) -> list[str]:
-        """Everything that can be done."""
-        return sorted([*self._by_name, *_WINDOWS])
-
     async def do(self, happening: Happening) -> None:
         """Let something happen; what the server refuses has not happened."""
         if happening.what in _WINDOWS:
@@ -110,7 +105,7 @@ class Actions:
 
     async def create(self, manifest: Object) -> None:
         """Create a DaemonSet."""
-        resource = _KINDS[manifest["apiVersion"]]
+        resource = KINDS[manifest["apiVersion"]]
         await self._client.write(verbs.create(resource, manifest, namespace=NAMESPACE), _json)
 
     # --- People ----------------------------------------------------------------------------------
@@ -429,3 +424,10 @@ class Actions:
     async def _delete(self, resource: Resource, name: str, **options: Any) -> None:
         request = verbs.delete(resource, name, namespace=NAMESPACE, **options)
         await self._client.write(request, bytes)
+
+
+# Everything that can be done.
+NAMES: Final = (
+    *(n.removeprefix("_do_").replace("_", "-") for n in dir(Actions) if n.startswith("_do_")),
+    *_WINDOWS,
+)
