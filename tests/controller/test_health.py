@@ -127,7 +127,8 @@ async def test_a_kind_watched_twice_is_checked_twice() -> None:
 async def test_an_address_that_is_taken_is_one_clear_line() -> None:
     health = Health()
     async with serve(("127.0.0.1", 0), health=health, metrics=None) as address:
-        with pytest.raises(AddressError, match=r"--health-address: cannot listen on 127\.0\.0\.1"):
+        line = rf"^--health-address: cannot listen on 127\.0\.0\.1:{address[1]}: Address already in use;"
+        with pytest.raises(AddressError, match=line):
             await serve(address, health=health, metrics=None, flag="--health-address").__aenter__()
 
 

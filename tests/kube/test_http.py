@@ -170,6 +170,23 @@ async def test_untrusted_server_is_refused_with_words_that_help(context: ssl.SSL
             assert (await transport.send(Request("GET", "/x"))).ok
 
 
+async def test_a_plain_server_that_is_asked_in_tls_is_named_so() -> None:
+    async with serving(None) as server:
+        url = server.url.replace("http:", "https:")
+        async with talking(Access(url, NOBODY, insecure=True)) as transport:
+            with pytest.raises(TransportError, match="it does not answer in TLS .* http://"):
+                await transport.send(Request("GET", "/x"))
+
+
+async def test_a_name_that_does_not_resolve_is_said_in_plain_words() -> None:
+    async with talking(Access("https://nowhere.invalid:1", NOBODY)) as transport:
+        with pytest.raises(
+            TransportError, match=r"nowhere.invalid:1: cannot connect: \w"
+        ) as caught:
+            await transport.send(Request("GET", "/x"))
+    assert "Errno" not in str(caught.value)
+
+
 async def test_expired_server_certificate_is_named(authority: Authority, tmp_path: Path) -> None:
     end = datetime.datetime(2021, 1, 1, tzinfo=datetime.UTC)
     context = authority.server_context(tmp_path, authority.issue("server", end=end))

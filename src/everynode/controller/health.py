@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
@@ -136,8 +137,11 @@ async def serve(
         await web.TCPSite(runner, host or None, port).start()
     except OSError as error:
         await runner.cleanup()
-        reason = error.strerror or error
-        raise AddressError(f"{flag}: cannot listen on {host or '*'}:{port}: {reason}") from None
+        # The text of the loop names the address once more.
+        reason = os.strerror(error.errno) if error.errno else error
+        raise AddressError(
+            f"{flag}: cannot listen on {host or '*'}:{port}: {reason}; choose another address"
+        ) from None
     used: tuple[str, int] = runner.addresses[0][:2]
     log.debug("Answering health checks", host=used[0], port=used[1])
     try:

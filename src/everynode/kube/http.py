@@ -248,6 +248,12 @@ def _words(error: Exception) -> str:
                 f"its certificate is not trusted ({reason}); check the kubeconfig's "
                 "certificate-authority and server"
             )
+        case aiohttp.ClientConnectorSSLError():
+            reason = getattr(error.os_error, "reason", "") or error.os_error
+            return (
+                f"it does not answer in TLS ({reason}); if it is a plain server, the kubeconfig's "
+                "server must begin with http://"
+            )
         case aiohttp.ClientProxyConnectionError():
             return f"cannot reach the proxy: {error.os_error.strerror or error.os_error}"
         case aiohttp.ClientHttpProxyError():
@@ -263,4 +269,6 @@ def _words(error: Exception) -> str:
 
 def _system_words(error: OSError) -> str:
     """Say what the system says; asyncio's own text names an address that is known already."""
-    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+    if error.errno and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
