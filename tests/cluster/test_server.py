@@ -59,6 +59,7 @@ async def test_every_acknowledged_write_survives_a_kill(tmp_path: Path) -> None:
         status, body = await client.ask("GET", MAPS)
     assert status == 200
     kept = {item["metadata"]["name"]: item for item in body["items"]}
+    del kept["kube-root-ca.crt"]  # the server's own
     assert [name for name in acknowledged if name not in kept] == []
     assert all(item["data"]["x"] == "y" * 200 for item in kept.values())
     versions = [int(item["metadata"]["resourceVersion"]) for item in body["items"]]
@@ -73,6 +74,16 @@ async def test_identity_and_objects_outlive_the_server(tmp_path: Path) -> None:
     async with serving(second) as client:
         assert second.identity == first.identity
         assert (await client.ask("GET", f"{MAPS}/a"))[0] == 200
+
+
+async def test_every_namespace_holds_the_certificate_of_the_server() -> None:
+    server = Server(clock=SystemClock())
+    async with serving(server) as client:
+        await client.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "new"}})
+        for namespace in ("default", "new"):
+            path = f"/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt"
+            status, found = await client.ask("GET", path)
+            assert (status, found["data"]) == (200, {"ca.crt": server.identity.authority})
 
 
 async def test_server_says_when_its_folder_breaks(tmp_path: Path) -> None:

@@ -15,10 +15,15 @@ from everynode.kube.requests import Request
 
 Object = dict[str, Any]
 
-_TRUE: Final = ("true", "1")
+_FALSE: Final = ("false", "0")
 # Who owns their fields is written down only for outside writers: it would double what they cost.
 _BUSY: Final = ("pods", "nodes", "events", "leases.coordination.k8s.io")
 decode_object = msgspec.json.Decoder(Object).decode
+
+
+def is_true(value: str | None) -> bool:
+    """What a query parameter says that is true or false: whatever is there and not false is true."""
+    return value is not None and value.lower() not in _FALSE
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -27,6 +32,7 @@ class Site(msgspec.Struct, frozen=True):
     clock: Clock
     store: Store
     kinds: Registry
+    authority: str = ""  # the certificate that clients check the server by, where it has one
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -105,6 +111,11 @@ class Call:
         return self._now
 
     @property
+    def authority(self) -> str:
+        """The certificate that clients check the server by."""
+        return self.site.authority
+
+    @property
     def dry_run(self) -> bool:
         """Whether nothing is to be kept."""
         value = self.query.get("dryRun", "")
@@ -119,7 +130,7 @@ class Call:
 
     def flag(self, name: str) -> bool:
         """A query parameter that is true or false."""
-        return self.query.get(name, "") in _TRUE
+        return is_true(self.query.get(name))
 
     def record(self) -> Record:
         """The stored object the call is about."""

@@ -34,15 +34,23 @@ class NamespaceRules(Rules):
 
     def prepare_create(self, obj: Object, world: World) -> None:
         """It starts active."""
+        obj["status"] = {"phase": "Active"}
+
+    def admit(self, obj: Object, world: World) -> None:
+        """Its content is to be seen off before it goes."""
         spec = obj.get("spec") or {}
         finalizers = spec.get("finalizers") or []
         obj["spec"] = {**spec, "finalizers": list(dict.fromkeys([*finalizers, "kubernetes"]))}
-        obj["status"] = {"phase": "Active"}
 
-    def companions(self, obj: Object) -> list[tuple[str, str, Object]]:
-        """Pods of the namespace need an account to run under."""
-        account = {"metadata": {"name": "default"}}
-        return [("serviceaccounts", obj["metadata"]["name"], account)]
+    def companions(self, obj: Object, world: World) -> list[tuple[str, str, Object]]:
+        """Pods of the namespace need an account to run under and a certificate to trust."""
+        name = obj["metadata"]["name"]
+        made: list[tuple[str, str, Object]] = [
+            ("serviceaccounts", name, {"metadata": {"name": "default"}})
+        ]
+        if world.authority:
+            made.append(("configmaps", name, _root_certificate(world.authority)))
+        return made
 
     def undeletable(self, obj: Object) -> str:
         """A cluster needs some of its namespaces."""
@@ -54,3 +62,14 @@ class NamespaceRules(Rules):
         spec = {**(new.get("spec") or {})}
         spec["finalizers"] = (old.get("spec") or {}).get("finalizers", [])
         new["spec"] = spec
+
+
+def _root_certificate(authority: str) -> Object:
+    about = "Holds the certificate by which pods recognise the API server."
+    return {
+        "metadata": {
+            "name": "kube-root-ca.crt",
+            "annotations": {"kubernetes.io/description": about},
+        },
+        "data": {"ca.crt": authority},
+    }

@@ -20,7 +20,14 @@ from everynode.cluster.customresources import DEFINITIONS, Definitions
 from everynode.cluster.daemonsets import AdvancedDaemonSetRules
 from everynode.cluster.deadlines import allowed_seconds
 from everynode.cluster.discovery import Discovery
-from everynode.cluster.errors import Refusal, bad_request, internal, method_not_allowed, timed_out
+from everynode.cluster.errors import (
+    Refusal,
+    bad_request,
+    internal,
+    method_not_allowed,
+    no_such_resource,
+    timed_out,
+)
 from everynode.cluster.expiry import Expiry
 from everynode.cluster.kinds import Registry
 from everynode.cluster.paths import locate
@@ -59,8 +66,9 @@ _QUESTIONS: Final[dict[str, Verb]] = {
 class Api:
     """An API server without a socket."""
 
-    def __init__(self, *, clock: Clock, store: Store | None = None) -> None:
-        self.site = Site(clock=clock, store=store or Store(), kinds=Registry(builtin()))
+    def __init__(self, *, clock: Clock, store: Store | None = None, authority: str = "") -> None:
+        kinds = Registry(builtin())
+        self.site = Site(clock=clock, store=store or Store(), kinds=kinds, authority=authority)
         self._definitions = Definitions(self.site.kinds, {ADVANCED: AdvancedDaemonSetRules})
         self._discovery = Discovery(self.site.kinds)
         self._watches: dict[int, Watch] = {}
@@ -138,7 +146,7 @@ class Api:
             return Response(200, b"ok", _TEXT)
         place = locate(request.path, self.site.kinds)
         if place is None:
-            return self._discovery.answer(request.path, request.accept) or _NO_PAGE
+            return self._about_itself(request)
         call = Call(self.site, request, place, agent=agent)
         try:
             response = self._verb(call)(call)
@@ -148,11 +156,25 @@ class Api:
             response = bad_request(f"the object cannot be read: {error}").response()
         return _with_warnings(response, call.warnings) if call.warnings else response
 
+    def _about_itself(self, request: Request) -> Response:
+        """What the server has to offer, and the refusals for what it has not."""
+        answer = self._discovery.answer(request.path, request.accept)
+        if answer is not None:
+            return answer if request.method == "GET" else method_not_allowed().response()
+        match request.path.split("/")[1:]:
+            case ["api", _, *_]:
+                return no_such_resource().response()
+            case ["apis", group, _, *_] if any(kind.group == group for kind in self.site.kinds):
+                return no_such_resource().response()
+        return _NO_PAGE
+
     def _verb(self, call: Call) -> Verb:
         if call.subresource:
             return subresources.verb(call)
         method = call.request.method
         verbs = _OBJECT_VERBS if call.name else _COLLECTION_VERBS
+        if call.name and not any(verb in call.kind.verbs for verb, _ in verbs.values()):
+            raise no_such_resource()
         found = verbs.get(method)
         if found is None or found[0] not in call.kind.verbs:
             raise method_not_allowed()

@@ -21,6 +21,11 @@ class World(Protocol):
         """The time, as written into objects."""
         ...
 
+    @property
+    def authority(self) -> str:
+        """The certificate that clients check the server by; empty where none is needed."""
+        ...
+
     def find(self, storage: str, namespace: str, name: str) -> Object | None:
         """Another stored object; it must not be changed."""
         ...
@@ -64,7 +69,10 @@ class Rules:
         if self.generation:
             obj["metadata"]["generation"] = 1
 
-    def companions(self, obj: Object) -> list[tuple[str, str, Object]]:
+    def admit(self, obj: Object, world: World) -> None:
+        """Add to a new object what the server gives of its own accord, so that nobody owns it."""
+
+    def companions(self, obj: Object, world: World) -> list[tuple[str, str, Object]]:
         """Core objects that come into being with this one: resource, namespace and object."""
         return []
 

@@ -30,10 +30,10 @@ class Server:
         self._journal = Journal(data) if data is not None else None
         if self._journal is not None:
             restore(store, self._journal)
-        self.api = Api(clock=clock, store=store)
+        self.identity = _identity(data, clock)
+        self.api = Api(clock=clock, store=store, authority=self.identity.authority)
         if self._journal is not None:
             self._journal.flush()
-        self.identity = _identity(data, clock)
         self._https = HttpsServer(self.api, token=self.identity.token, clock=clock)
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from everynode.api.daemonset import Fault
+from everynode.api.validation.faults import at_least_zero
 from everynode.api.validation.metadata import check_metadata, check_metadata_update
 from everynode.cluster import errors, managed_fields
 from everynode.cluster.calls import Call
@@ -53,13 +54,14 @@ def create(call: Call) -> Response:
 def create_object(call: Call, obj: Object) -> Response:
     """Store a new object, in the form in which it was sent."""
     _check_namespace(call, obj["metadata"])
-    if obj["metadata"].get("resourceVersion"):
+    if obj["metadata"].get("resourceVersion") and not call.dry_run:
         message = "resourceVersion should not be set on objects to be created"
         raise errors.Refusal(500, "", message)
     rules = call.kind.rules
     obj = rules.default(_first_form(call, obj))
     rules.prepare_create(obj, call)
     obj = _tracked(call, None, obj)
+    rules.admit(obj, call)
     meta = obj["metadata"]
     faults = [*_metadata_faults(call, meta), *rules.create_faults(obj, call)]
     if faults:
@@ -70,16 +72,17 @@ def create_object(call: Call, obj: Object) -> Response:
         raise errors.already_exists(call.kind, taken.name, deleting=deleting)
     answer = _answer(call, commit(call, obj, None), 201)
     if not call.dry_run:
-        for plural, namespace, companion in rules.companions(obj):
+        for plural, namespace, companion in rules.companions(obj, call):
             create_object(call.elsewhere(plural, namespace=namespace), companion)
     return answer
 
 
 def _metadata_faults(call: Call, meta: Object) -> Iterator[Fault]:
     kind = call.kind
-    return check_metadata(
+    yield from check_metadata(
         meta, name_rule=kind.rules.name_rule, namespaced=kind.namespaced, custom=kind.custom
     )
+    yield from at_least_zero("metadata.generation", meta.get("generation"))
 
 
 def _first_form(call: Call, obj: Object) -> Object:
@@ -87,8 +90,10 @@ def _first_form(call: Call, obj: Object) -> Object:
     if call.kind.view is not None:
         obj = call.kind.view.store(obj)
     meta = obj["metadata"]
-    for key in (*_SERVERS, "generation"):
+    for key in _SERVERS:
         meta.pop(key, None)
+    if call.kind.rules.generation:
+        meta.pop("generation", None)
     if call.kind.namespaced:
         meta["namespace"] = call.namespace
     else:
