@@ -106,8 +106,9 @@ class Adoption:
         return not (claims.needed or claims.pods or claims.revisions)
 
     def next_scan(self, workload: Workload) -> float:
-        """When orphans are looked for again."""
-        return self._claims[workload.key].scan_at
+        """When orphans are looked for again; a scan that is under way sees to that itself."""
+        claims = self._claims[workload.key]
+        return self._clock.now() + SCAN_EVERY if claims.scanning else claims.scan_at
 
     def soon(self, workload: Workload) -> None:
         """Look for orphans before anything else: one was seen."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from everynode.api.daemonset import Fault
@@ -20,6 +21,8 @@ from everynode.kube.errors import AlreadyExists, KubeError, NotFound
 from everynode.kube.resources import REVISIONS
 
 _PAUSE: Final = 2.0  # after a refused write; the watch brings us back sooner if something changes
+_FIRST_DELAY: Final = 1.0  # before a revision that was lost twice is made again; then it doubles
+_LONGEST_DELAY: Final = 300.0
 _decoder: Final = Decoder(ControllerRevision)
 
 
@@ -29,6 +32,15 @@ class Teller(Protocol):
     def revision_refused(self, workload: Workload, error: KubeError) -> None:
         """A write of a revision failed."""
         ...
+
+
+@dataclass(slots=True)
+class _Made:
+    """The revision that was created last, and how often in a row."""
+
+    name: str
+    times: int
+    again_at: float  # not before then, should it be lost
 
 
 class History:
@@ -49,6 +61,7 @@ class History:
         self._again = again  # look at the workload of this key at that time
         self._teller = teller
         self._taken: dict[str, frozenset[str]] = {}  # names that belong to somebody else
+        self._made: dict[str, _Made] = {}
 
     def revisions(self, workload: Workload) -> tuple[list[Revision], list[Fault]]:
         """The stored revisions of a workload, and what is wrong with those that cannot be read."""
@@ -76,9 +89,23 @@ class History:
         revisions, _ = self.revisions(workload)
         return prune(workload.ds, revisions, workload.carried, target=target)
 
+    def due_at(self, workload: Workload, actions: Sequence[RevisionAction]) -> float:
+        """When these writes may begin: 0 for now.
+
+        Somebody may remove what we create, such as the garbage collector while we do not see yet
+        that the DaemonSet is gone. We do not race with them.
+        """
+        made = self._made.get(workload.key)
+        if made is None or not any(
+            isinstance(action, CreateRevision) and action.name == made.name for action in actions
+        ):
+            return 0.0
+        return made.again_at
+
     def forget(self, workload: Workload) -> None:
         """The DaemonSet is gone."""
         self._taken.pop(workload.key, None)
+        self._made.pop(workload.key, None)
 
     async def write(self, workload: Workload, actions: Sequence[RevisionAction]) -> None:
         """Carry out writes of revisions one after the other; the first failure ends it."""
@@ -104,6 +131,8 @@ class History:
                 self._drop(workload, action)
             else:
                 self._cache.upsert(await self._client.write(request, _decoder.one))
+                if isinstance(action, CreateRevision):
+                    self._note_made(workload, action.name)
         except NotFound:
             if isinstance(action, DeleteRevision):
                 self._drop(workload, action)
@@ -112,6 +141,14 @@ class History:
         except AlreadyExists:
             assert isinstance(action, CreateRevision)
             await self._meet_holder(workload, action)
+
+    def _note_made(self, workload: Workload, name: str) -> None:
+        now, made = self._clock.now(), self._made.get(workload.key)
+        # One that lasted has nothing to do with how the one before it was lost.
+        lost = made is not None and made.name == name and now < made.again_at + _LONGEST_DELAY
+        times = made.times + 1 if made is not None and lost else 1
+        delay = min(_FIRST_DELAY * 2.0 ** min(times - 2, 20), _LONGEST_DELAY) if times > 1 else 0.0
+        self._made[workload.key] = _Made(name, times, now + delay)
 
     async def _meet_holder(self, workload: Workload, action: CreateRevision) -> None:
         """The name is taken: ours not seen yet, or somebody else's."""

@@ -115,7 +115,9 @@ class Loop:
         if self._adoption.due(workload, now):
             self._spawn(self._adoption.scan(workload))
         # At every look: the queue remembers only the earliest time it was asked for.
-        self._queue.add_at(workload.key, self._adoption.next_scan(workload))
+        next_scan = self._adoption.next_scan(workload)
+        if next_scan is not None:
+            self._queue.add_at(workload.key, next_scan)
         if not self._adoption.done(workload):
             return
         if workload.replan and not self._replan(workload, now):
@@ -128,6 +130,10 @@ class Loop:
             return False
         choice = self._history.choose(workload)
         if choice.actions:
+            due_at = self._history.due_at(workload, choice.actions)
+            if due_at > now:
+                self._queue.add_at(workload.key, due_at)
+                return False
             workload.revising = True
             self._spawn(self._history.write(workload, choice.actions))
             return False

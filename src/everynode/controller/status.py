@@ -24,6 +24,7 @@ INTERVAL: Final = 0.5  # seconds between two writes of one status
 _LONGEST_INTERVAL: Final = 2.0
 _PER_SECOND: Final = 1000  # a fleet of so many nodes is worth a write a second
 _REFUSED_PAUSE: Final = 5.0
+_LONGEST_PAUSE: Final = 30.0  # between writes that come too late for the DaemonSet they mean
 _FIRST_TRUCE: Final = 60.0  # how long a set is left alone after another manager wrote its status
 _LONGEST_TRUCE: Final = 3600.0
 _OMITTED_WHEN_ZERO: Final = (
@@ -66,6 +67,7 @@ class _Page:
     version: int = 0  # of the answer to our last write
     writing: bool = False
     next_at: float = 0.0  # not before then
+    conflicts: int = 0  # in a row: what we go by is older than what is there
     truce_until: float = 0.0
     truce: float = 0.0
 
@@ -90,7 +92,12 @@ class Statuses:
     def observed(self, before: DaemonSet | None, after: DaemonSet, workload: Workload) -> None:
         """Look whether somebody else changed the numbers that we write (R9)."""
         page = self._pages.get(workload.key)
-        if page is None or page.sent is None or before is None:
+        if page is None or before is None:
+            return
+        if page.conflicts:  # what we lacked has come
+            page.conflicts = 0
+            page.next_at = min(page.next_at, self._clock.now() + INTERVAL)
+        if page.sent is None:
             return
         known = (_owned(page.sent), _owned(before.status))
         if before.uid != after.uid or _owned(after.status) in known:
@@ -137,8 +144,11 @@ class Statuses:
         try:
             answer = await self._client.write(_request(workload.ds, status), _decode_answer)
             page.version = number(answer.metadata.resource_version)
+            page.conflicts = 0
         except (MayNotWrite, NotFound, Conflict):
-            page.sent = None  # a newer DaemonSet is on its way to us
+            page.sent = None  # a newer DaemonSet is on its way to us, sooner or later
+            page.conflicts += 1
+            pause = min(pause * 2.0 ** min(page.conflicts - 1, 10), _LONGEST_PAUSE)
         except KubeError as error:
             pause = _REFUSED_PAUSE
             page.sent = None

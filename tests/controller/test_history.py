@@ -1,0 +1,77 @@
+"""Revisions that are lost again and again: made anew at once, then later and later."""
+
+from __future__ import annotations
+
+from tests.decide.fleet import make
+from tests.kube.scripted import ManualClock
+
+from everynode.api.objects import ControllerRevision
+from everynode.controller.history import History
+from everynode.controller.workload import Workload
+from everynode.decide.actions import CreateRevision
+from everynode.kube.cache import Cache
+from everynode.kube.client import Client
+from everynode.kube.errors import KubeError
+from everynode.kube.requests import Request, Response
+from everynode.kube.transport import Stream
+
+
+class Willing:
+    """A server that creates whatever it is asked for."""
+
+    async def send(self, request: Request) -> Response:
+        return Response(201, request.body)
+
+    async def open(self, request: Request) -> Stream:
+        raise AssertionError("nobody watches here")
+
+    async def close(self) -> None:
+        pass
+
+
+class Nobody:
+    def revision_refused(self, workload: Workload, error: KubeError) -> None:
+        raise AssertionError(error)
+
+
+class Stand:
+    """A history on a server of its own."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.workload = Workload(make().ds, {})
+        self.history = History(
+            Client(Willing(), self.clock),
+            self.clock,
+            cache=Cache[ControllerRevision](indexes={"owner": lambda _: ""}),
+            again=lambda *_: None,
+            teller=Nobody(),
+        )
+
+    async def make(self, name: str) -> float:
+        """Create a revision and return how long another one of that name would have to wait."""
+        body = {"metadata": {"name": name, "namespace": "default"}, "data": {}}
+        actions = [CreateRevision(name, body)]
+        await self.history.write(self.workload, actions)
+        return max(0.0, self.history.due_at(self.workload, actions) - self.clock.now())
+
+
+async def test_a_lost_revision_is_made_anew_at_once_and_then_later_and_later() -> None:
+    stand = Stand()
+    assert [await stand.make("agent-1") for _ in range(4)] == [0.0, 1.0, 2.0, 4.0]
+    assert [await stand.make("agent-1") for _ in range(20)][-1] == 300.0
+
+
+async def test_another_revision_does_not_wait_for_one_that_was_lost() -> None:
+    stand = Stand()
+    for _ in range(5):
+        await stand.make("agent-1")
+    assert await stand.make("agent-2") == 0.0
+
+
+async def test_a_revision_that_lasted_was_not_lost_in_a_row() -> None:
+    stand = Stand()
+    for _ in range(3):
+        await stand.make("agent-1")
+    await stand.clock.advance(1000.0)
+    assert await stand.make("agent-1") == 0.0
