@@ -17,6 +17,7 @@ COMMANDS = {
     "install": "everynode.cli.install",
     "node": "everynode.cli.node",
     "run": "everynode.cli.run",
+    "simulate": "everynode.cli.simulate",
     "up": "everynode.cli.up",
 }
 
@@ -48,6 +49,7 @@ def entry() -> None:
 
     \b
     Try it:            everynode up --nodes 20      (an embedded cluster for kubectl)
+    Look ahead:        everynode simulate -f agent.yaml --nodes 500 --fail 3%
     On your cluster:   everynode install && everynode run
     """
 

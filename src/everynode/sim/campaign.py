@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from everynode.sim.draw import draw
 from everynode.sim.invariants.promise import Breach
 from everynode.sim.plan import Plan
 from everynode.sim.world import Result, play
@@ -76,6 +77,11 @@ def outcome_of(plan: Plan) -> Outcome:
     """Play a plan, and keep it if a promise was broken."""
     result = judge(plan)
     return Outcome(result) if result.kept else Outcome(result, plan)
+
+
+def play_seed(seed: int) -> list[Outcome]:
+    """Play what a seed stands for."""
+    return [outcome_of(draw(seed))]
 
 
 def spread(

@@ -1,0 +1,58 @@
+"""A rollout as a small picture: how many nodes are updated, and how many are down, over time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from everynode.cli.words import show_duration
+
+WIDTH: Final = 60
+HEIGHT: Final = 6
+_EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+_MARGIN: Final = 8
+Point = tuple[float, int, int]  # seconds, updated, down
+
+
+def draw(curve: Sequence[Point], *, total: int, most: int) -> Iterator[str]:
+    """The lines of the picture; nothing where nothing happened."""
+    end = curve[-1][0] if curve else 0.0
+    if end <= 0 or total <= 0:
+        return
+    columns = [end * (index + 1) / WIDTH for index in range(WIDTH)]
+    updated = [_updated_at(curve, time) for time in columns]
+    labels = {0: f"{total:,}", HEIGHT - 1: "0"}
+    for row in range(HEIGHT):
+        floor = HEIGHT - 1 - row
+        cells = "".join(_cell(value * HEIGHT / total - floor) for value in updated)
+        yield f"{labels.get(row, ''):>{_MARGIN - 2}} │{cells}".rstrip()
+    yield f"{'updated':>{_MARGIN - 1}}└{'─' * WIDTH}"
+    down = [_most_down(curve, time - end / WIDTH, time) for time in columns]
+    bars = "".join(_cell(value / most) if most else " " for value in down)
+    yield f"{'down':>{_MARGIN - 1}} {bars}".rstrip()
+    yield _axis(end)
+
+
+def _axis(end: float) -> str:
+    middle, last = show_duration(end / 2), show_duration(end)
+    line = f"{' ' * _MARGIN}0"
+    line = line.ljust(_MARGIN + WIDTH // 2 - len(middle) // 2) + middle
+    return line.ljust(_MARGIN + WIDTH - len(last)) + last
+
+
+def _updated_at(curve: Sequence[Point], time: float) -> int:
+    return curve[bisect_right(curve, time, key=lambda point: point[0]) - 1][1]
+
+
+def _most_down(curve: Sequence[Point], begin: float, end: float) -> int:
+    """The most nodes that were down at any time in between."""
+    first = max(0, bisect_right(curve, begin, key=lambda point: point[0]) - 1)
+    last = bisect_right(curve, end, key=lambda point: point[0])
+    return max((point[2] for point in curve[first:last]), default=0)
+
+
+def _cell(share: float) -> str:
+    """A column filled up to a share of one line; what is there at all is seen."""
+    eighths = round(min(max(share, 0.0), 1.0) * 8)
+    return _EIGHTHS[max(eighths, 1) if share > 0 else 0]

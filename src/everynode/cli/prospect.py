@@ -1,0 +1,248 @@
+"""A forecast on the command line: from what was typed to a question, from the answer to words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from everynode.api.daemonset import Amount, DaemonSet, RollingType, UpdateType
+from everynode.api.versions import decode_daemonset, flavour_of
+from everynode.cli.curve import draw
+from everynode.cli.errors import UserError
+from everynode.cli.manifest import read_daemonsets
+from everynode.cli.progress import Progress
+from everynode.cli.words import count_of, parse_duration, parse_share, show_duration
+from everynode.clock import SystemClock
+from everynode.sim.forecast import Forecast, ForecastError, Question, forecast
+from everynode.sim.plan import Timing
+from everynode.sim.rehearsal import before
+
+Object = dict[str, Any]
+_NAMED = 5
+_WRITTEN = ("pods", "status", "events", "others")
+
+
+def show(options: dict[str, Any], *, as_json: bool) -> None:
+    """Answer what was asked on the command line; raises UserError."""
+    manifests = read_daemonsets(options["files"])
+    question = ask(manifests, options)
+    progress = Progress(sys.stderr, SystemClock(), total=question.nodes, what="nodes")
+
+    def told(step: str, done: int) -> None:
+        if sys.stderr.isatty():
+            progress.show(done, step)
+
+    try:
+        answer = forecast(question, told)
+    except ForecastError as error:
+        raise UserError(str(error)) from None
+    finally:
+        progress.end()
+    if as_json:
+        said = msgspec.to_builtins(answer) | {"writesPerPod": round(answer.writes_per_pod, 2)}
+        click.echo(msgspec.json.format(msgspec.json.encode(said), indent=2))
+        return
+    for line, style in lines(question, answer, assumed=len(manifests) == 1):
+        click.secho(line, **style)
+
+
+def ask(manifests: list[Object], options: dict[str, Any]) -> Question:
+    """The question that was typed; raises UserError."""
+    if len(manifests) > 2:
+        raise UserError("give one DaemonSet, or two: the one that runs and the one to come")
+    old, new = manifests if len(manifests) == 2 else (before(manifests[0]), manifests[0])
+    names = old["metadata"]["name"], new["metadata"]["name"]
+    if names[0] != names[1]:
+        raise UserError(f"{names[0]} and {names[1]} are two DaemonSets, not two versions of one")
+    if flavour_of(old["apiVersion"]) is not flavour_of(new["apiVersion"]):
+        raise UserError(f"{old['apiVersion']} and {new['apiVersion']} are two different kinds")
+    nodes: int = options["nodes"]
+    timing = Timing(
+        pull=_duration(options, "pull"),
+        start=_duration(options, "start"),
+        stop=_duration(options, "stop"),
+    )
+    return Question(
+        old=old,
+        new=new,
+        nodes=nodes,
+        failing=parse_share("--fail", options["fail"], nodes),
+        not_ready=parse_share("--notready", options["notready"], nodes),
+        labels=tuple(_label(text, nodes) for text in options["label"]),
+        timing=timing,
+        hook=_duration(options, "hook"),
+        seed=options["seed"],
+    )
+
+
+def _duration(options: dict[str, Any], name: str) -> float:
+    return parse_duration(f"--{name}", options[name])
+
+
+def _label(text: str, nodes: int) -> tuple[str, str, int]:
+    key, equals, rest = text.partition("=")
+    value, _, share = rest.partition(":")
+    if not key or not equals:
+        raise UserError(f"--label {text}: give KEY=VALUE, or KEY=VALUE:5 to label five nodes")
+    return key, value, parse_share("--label", share, nodes) if share else nodes
+
+
+# --- Words ---------------------------------------------------------------------------------------
+
+Line = tuple[str, dict[str, Any]]
+
+
+def lines(question: Question, answer: Forecast, *, assumed: bool) -> Iterator[Line]:
+    """Everything that is to be said, line by line, with its colour."""
+    ds = decode_daemonset(question.new)
+    yield f"{answer.name} on {count_of(question.nodes, 'node')}: a forecast", {"bold": True}
+    yield "", {}
+    for word, text in (*_assumptions(question, ds, assumed=assumed), ("strategy", _strategy(ds))):
+        yield f"  {word:<10} {text}", {}
+    yield "", {}
+    most = max(answer.budget, answer.most_down)
+    for line in draw(answer.curve, total=answer.nodes, most=most):
+        yield line, {"fg": "green"} if "│" in line else {}
+    yield "", {}
+    colour = {"complete": "green", "held": "yellow", "unchanged": "yellow"}.get(
+        answer.ending, "red"
+    )
+    yield verdict(answer), {"bold": True, "fg": colour}
+    for word, text in _figures(answer):
+        yield f"  {word:<10} {text}", {}
+    advice = _advice(answer)
+    if advice:
+        yield "", {}
+        yield advice, {}
+
+
+def _assumptions(question: Question, ds: DaemonSet, *, assumed: bool) -> Iterator[tuple[str, str]]:
+    timing = question.timing
+    if assumed:
+        yield "assumed", "all nodes run the same already, with other images"
+    yield (
+        "" if assumed else "assumed",
+        (
+            f"a node takes {show_duration(timing.pull)} to pull, {show_duration(timing.start)} to "
+            f"start, {show_duration(timing.stop)} to stop"
+        ),
+    )
+    if ds.pre_delete is not None:
+        yield "", f"the preDelete hook lets a pod go after {show_duration(question.hook)}"
+    if question.not_ready:
+        yield "", f"{count_of(question.not_ready, 'node')} NotReady from the start"
+    if question.failing:
+        yield "", f"on {count_of(question.failing, 'node')} the new version never becomes ready"
+
+
+def _strategy(ds: DaemonSet) -> str:
+    strategy = ds.strategy
+    if strategy.type is UpdateType.ON_DELETE:
+        return "OnDelete"
+    in_place = strategy.rolling is RollingType.IN_PLACE
+    surging = strategy.max_surge.value > 0
+    parts = ["InPlaceIfPossible" if in_place else "RollingUpdate"]
+    parts.append(
+        f"maxSurge {_amount(strategy.max_surge)}"
+        if surging
+        else f"maxUnavailable {_amount(strategy.max_unavailable)}"
+    )
+    if strategy.partition.value:
+        parts.append(f"partition {_amount(strategy.partition)}")
+    if strategy.selector is not None:
+        parts.append("a selector")
+    if strategy.paused:
+        parts.append("paused")
+    if ds.min_ready_seconds:
+        parts.append(f"minReadySeconds {ds.min_ready_seconds}")
+    return ", ".join(parts)
+
+
+def _amount(amount: Amount) -> str:
+    return f"{amount.value}%" if amount.percent else str(amount.value)
+
+
+def verdict(answer: Forecast) -> str:
+    """The one sentence that matters."""
+    after = f"after {show_duration(answer.seconds)}"
+    reached = f"{answer.updated:,} of {count_of(answer.nodes, 'node')}"
+    stuck = count_of(len(answer.stuck), "node")
+    budget = "maxSurge" if answer.surging else "maxUnavailable"
+    match answer.ending:
+        case "complete":
+            others = " that can be reached" if answer.silent else ""
+            return (
+                f"Complete {after}: the new version runs on all {answer.updated:,} nodes{others}."
+            )
+        case "unchanged":
+            return "Nothing changes: both describe the same pods."
+        case "held":
+            return f"Holds at {reached} {after}: {_holder(answer)}."
+        case "incomplete":
+            return f"Ends {after} at {reached}: {stuck} did not become ready."
+        case "stopped" if len(answer.stuck) >= answer.budget:
+            word = "uses" if len(answer.stuck) == 1 else "use"
+            return (
+                f"Stops {after} at {reached}: {stuck} that did not become ready {word} up {budget}."
+            )
+        case "stopped":
+            return f"Stops {after} at {reached}: {answer.message}."
+    return f"Still not done after {show_duration(answer.seconds)}, at {reached}."
+
+
+def _holder(answer: Forecast) -> str:
+    if answer.paused:
+        return "it is paused"
+    if answer.on_delete:
+        return "with OnDelete a node is updated when somebody deletes its pod"
+    if answer.partition:
+        return f"partition holds {count_of(answer.held, 'node')} back"
+    return f"the selector leaves out {count_of(answer.held, 'node')}"
+
+
+def _figures(answer: Forecast) -> Iterator[tuple[str, str]]:
+    kept = "" if answer.most_down <= (0 if answer.surging else answer.budget) else ": BROKEN"
+    promised = 0 if answer.surging else answer.budget
+    yield "down", f"at most {answer.most_down:,} at once, promised {promised:,}{kept}"
+    if answer.surging:
+        yield "doubled", f"at most {answer.most_doubled:,} at once, promised {answer.budget:,}"
+    if answer.updated and answer.seconds:
+        yield "pace", f"{answer.updated * 60 / answer.seconds:,.1f} nodes a minute"
+    if answer.stuck:
+        yield "stuck", _names(answer.stuck)
+    if answer.to_come:
+        yield "waiting", f"{count_of(answer.to_come, 'node')} at the old version"
+    if answer.held and answer.ending != "held":
+        yield "held", f"{count_of(answer.held, 'node')}: {_holder(answer)}"
+    if answer.silent:
+        yield "NotReady", f"{_names(answer.silent)}: left alone, updated when back"
+    moved = answer.updated + len(answer.stuck)
+    if moved:
+        shares = {kind: answer.writes.get(kind, 0) / moved for kind in _WRITTEN}
+        parts = ", ".join(f"{share:.1f} {kind}" for kind, share in shares.items() if share >= 0.05)
+        yield "API writes", f"{answer.writes_per_pod:.1f} per pod: {parts}"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    first = ", ".join(names[:_NAMED])
+    return first if len(names) <= _NAMED else f"{first} and {len(names) - _NAMED:,} more"
+
+
+def _advice(answer: Forecast) -> str:
+    match answer.ending:
+        case "stopped":
+            return (
+                "All other nodes keep the old version. Mend the new one or go back to the old: "
+                "the stuck nodes are taken first."
+            )
+        case "held" if answer.paused:
+            return "Set paused to false to go on."
+        case "held" if answer.partition:
+            return "Lower partition to go on."
+        case "held" if answer.selector:
+            return "Widen or remove the selector to go on."
+    return ""
