@@ -140,6 +140,16 @@ async def test_options_that_make_no_sense_are_refused(
     assert (await cluster.delete(f"{MAPS}/a", options)).status == 422
 
 
+@pytest.mark.parametrize("version", ["v1", "meta.k8s.io/v1", "apps/v1", "apps.kruise.io/v1alpha1"])
+async def test_options_come_in_whatever_version_the_client_speaks(
+    cluster: Cluster, version: str
+) -> None:
+    await cluster.create(SETS, daemonset("d"))
+    options = {"apiVersion": version, "kind": "DeleteOptions", "propagationPolicy": "Orphan"}
+    answer = await cluster.delete(f"{SETS}/d", options)
+    assert answer.body["metadata"]["finalizers"] == ["orphan"]
+
+
 async def test_options_may_be_in_the_query(cluster: Cluster) -> None:
     await cluster.create(PODS, bound("p"))
     await cluster.delete(f"{PODS}/p?gracePeriodSeconds=0")

@@ -21,6 +21,7 @@ MEDIA_TYPES: Final = (JSON, YAML, protobuf.MEDIA_TYPE)
 STRICT: Final = "Strict"
 WARN: Final = "Warn"
 
+_OF_EVERY_VERSION: Final = "DeleteOptions"  # clients name the version of what they delete
 _SHOWN: Final = 30  # as much of a body as messages repeat
 
 
@@ -61,6 +62,7 @@ def read_object(
     if media not in MEDIA_TYPES or (media == protobuf.MEDIA_TYPE and type_name is None):
         raise unsupported_media_type(MEDIA_TYPES if type_name else (JSON, YAML))
     value, problems = _value(body, media, kind)
+    value = {} if value is None else value
     named = _require_kind(value, kind)
     try:
         if media == JSON:
@@ -119,13 +121,15 @@ def _require_kind(value: Any, kind: Served) -> tuple[str, str]:
     name = value.get("kind") or kind.kind
     if not isinstance(sent, str) or not isinstance(name, str):
         raise _unrecognized(kind, "apiVersion and kind must be texts", "")
-    if (sent, name) == (expected, kind.kind):
+    if (sent, name) == (expected, kind.kind) or name == kind.kind == _OF_EVERY_VERSION:
         return sent, name
     group, slash, version = sent.rpartition("/")
-    if types.type_for(group if slash else "", version, name) is None:
+    group = group if slash else ""
+    if not any(types.type_for(group, version, each) for each in (name, name.removesuffix("List"))):
         why = f'no kind "{name}" is registered for version "{sent}"'
     else:
-        why = f"this endpoint takes {kind.kind} in version {expected} only"
+        home = kind.group.partition(".")[0] or "core"
+        why = f"converting ({version}.{name}) to ({home}.{kind.kind}): unknown conversion"
     raise _cannot_be_handled((sent, name), kind, why)
 
 
