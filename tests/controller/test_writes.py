@@ -59,3 +59,12 @@ def test_a_write_is_looked_for_live_a_while_after_its_answer() -> None:
 
 def test_versions_that_are_no_numbers_count_as_none() -> None:
     assert [parse_version(text) for text in ("12", "", "abc")] == [12, 0, 0]
+
+
+def test_a_write_on_a_pod_that_is_no_more_is_seen_when_the_cache_lacks_it_too() -> None:
+    old = pod()
+    delete = DeletePod("n1", old.name, old.uid, "1", Because.UPDATE)
+    patch = PatchPod("n1", old.name, old.uid, {}, Because.GATE)
+    for action in (delete, patch):
+        assert not write(action, Stage.GONE).seen({old.uid: old}, 1000)
+        assert write(action, Stage.GONE).seen({}, 0)

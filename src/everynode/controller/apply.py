@@ -160,8 +160,10 @@ class Applier:
         try:
             pod = await self._read(workload, write.action.name)
         except NotFound:
-            # A create that did not happen, or a pod that is gone: either way decide again.
-            workload.forget(node, write)
+            if isinstance(write.action, CreatePod):
+                workload.forget(node, write)  # it did not happen: decide again
+            else:
+                workload.gone(node, write, now=now)
             return
         except KubeError:
             workload.lost(node, write, now=now)  # no answer: ask again later

@@ -126,6 +126,12 @@ class Workload:
         self._settle_later(write)
         self._dirty[node] = None
 
+    def gone(self, node: str, write: Write, *, now: float) -> None:
+        """The pod is no more; until the cache shows that, the node must not count as served."""
+        write.stage, write.since = Stage.GONE, now
+        self._settle_later(write)
+        self._dirty[node] = None
+
     def forget(self, node: str, write: Write) -> None:
         """The write did not happen, or what it did is known by other means."""
         if self.writes.get(node) is write:

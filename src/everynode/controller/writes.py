@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from everynode.api.objects import Pod
-from everynode.decide.actions import CreatePod, DeletePod, PodAction
+from everynode.decide.actions import CreatePod, DeletePod, PatchPod, PodAction
 from everynode.decide.view import OwnWrite, Pending
 
 # An answered write normally shows in the cache within milliseconds; when it does not, look live.
@@ -24,6 +24,7 @@ class Stage(enum.Enum):
     SENT = "sent"  # queued or on its way
     ANSWERED = "answered"  # committed, the cache may not show it yet
     UNKNOWN = "unknown"  # no answer: it may or may not have been committed
+    GONE = "gone"  # the pod it was for is no more, the cache may show it still
 
 
 @dataclass(slots=True)
@@ -48,6 +49,8 @@ class Write:
         if isinstance(self.action, DeletePod):
             pod = pods.get(self.action.uid)
             return pod is None or pod.terminating
+        if self.stage is Stage.GONE and isinstance(self.action, PatchPod):
+            return self.action.uid not in pods
         if self.stage is not Stage.ANSWERED:
             return False
         if isinstance(self.action, CreatePod) and self.uid in pods:

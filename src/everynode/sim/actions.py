@@ -132,6 +132,21 @@ class Actions:
         template["spec"]["nodeSelector"] = happening.args["labels"] or None
         await self._change(name, {"spec": {"template": template}})
 
+    async def _do_respell(self, happening: Happening) -> None:
+        """Write into the template what it means already."""
+        defaults = {"dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30}
+        spec = {"template": {"spec": defaults}}
+        await self._change(happening.args.get("name", "agent"), {"spec": spec})
+
+    async def _do_set_variable(self, happening: Happening) -> None:
+        """Change what only a new pod can take over."""
+        name = happening.args.get("name", "agent")
+        live = await self._get(self._resource(name), name)
+        template = live["spec"]["template"]
+        variable = {"name": "LEVEL", "value": str(happening.args["value"])}
+        template["spec"]["containers"][0]["env"] = [variable]
+        await self._change(name, {"spec": {"template": template}})
+
     async def _do_recreate_set(self, happening: Happening) -> None:
         """Delete a DaemonSet, perhaps without its pods, and create it again."""
         name = happening.args.get("name", "agent")
@@ -160,6 +175,8 @@ class Actions:
         pod = self._pick_pod(happening)
         if pod is not None:
             await self._patch(PODS, pod.name, {"metadata": {"labels": {"app": "taken-out"}}})
+            if happening.args.get("keep"):
+                return
             await self._world.clock.sleep(happening.seconds)
             await self._delete(PODS, pod.name)
 
@@ -190,7 +207,12 @@ class Actions:
     async def _do_write_status(self, happening: Happening) -> None:
         """Another controller believes that the DaemonSet is its own."""
         name = happening.args.get("name", "agent")
-        body = {"status": {"numberReady": happening.args.get("number", 0)}}
+        said = happening.args.get("status", {"numberReady": happening.args.get("number", 0)})
+        body: Object = {"status": {**said}}
+        if happening.args.get("condition"):
+            live = await self._get(self._resource(name), name)
+            other = {"type": happening.args["condition"], "status": "True"}
+            body["status"]["conditions"] = [*live.get("status", {}).get("conditions", ()), other]
         request = verbs.patch(
             self._resource(name), name, body, namespace=NAMESPACE, subresource="status"
         )

@@ -7,6 +7,8 @@ from typing import Final
 from everynode.sim.invariants.budget import Budget
 from everynode.sim.invariants.conditions import Preconditions
 from everynode.sim.invariants.creating import RightRevision
+from everynode.sim.invariants.ended import Ended
+from everynode.sim.invariants.fights import Fights
 from everynode.sim.invariants.hooks import Hooks
 from everynode.sim.invariants.inplace import InPlace
 from everynode.sim.invariants.leading import Leading
@@ -27,4 +29,6 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     Status,
     Preconditions,
     Leading,
+    Ended,
+    Fights,
 )

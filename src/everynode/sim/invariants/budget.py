@@ -8,7 +8,14 @@ from typing import ClassVar
 from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.referee import Referee, is_true, node_of, state_of, wants
+from everynode.sim.invariants.referee import (
+    Referee,
+    is_preparing,
+    is_true,
+    node_of,
+    state_of,
+    wants,
+)
 from everynode.sim.invariants.views import (
     Doubt,
     by_controller,
@@ -51,14 +58,23 @@ class Budget(Invariant):
                 continue
             if version not in taken:
                 taken[version] = taken_since(self.record, commit, version)
-            fault = judge_taking(Referee(scene, ds, commit.asked.now), known, taken[version])
+            referee = Referee(scene, ds, commit.asked.now)
+            removed = commit.after is None or not is_same_life(commit.after)
+            fault = judge_taking(referee, known, taken[version], removed=removed)
             if not fault:
                 return ""
             first = first or fault
         return first
 
 
-def judge_taking(referee: Referee, pod: Pod, taken: Collection[str]) -> str:
+def is_same_life(pod: Pod) -> bool:
+    """Whether the pod that was taken goes on living: it was changed in place."""
+    return not pod.terminating and not is_preparing(pod)
+
+
+def judge_taking(
+    referee: Referee, pod: Pod, taken: Collection[str], *, removed: bool = True
+) -> str:
     """Why this pod may not be taken in this state, empty if it may."""
     node = node_of(pod)
     if node not in referee.scene.nodes or pod.finished or pod.terminating:
@@ -68,9 +84,13 @@ def judge_taking(referee: Referee, pod: Pod, taken: Collection[str]) -> str:
     others = [each for each in referee.staying(node) if each.uid != pod.uid]
     others = [each for each in others if each.uid not in taken]
     if _is_one_too_many(referee, pod, others):
+        if referee.is_up(pod) and not any(map(referee.is_up, others)):
+            return "S1: of several pods the one that is available was taken"
         return ""
     if referee.at_target(pod) and not (referee.in_place and state_of(pod)):
         return "S7: its pod is what it should be and was taken"
+    if removed and not others and not wants(referee.life(node)).runs(referee.scene.nodes[node]):
+        return "S7: the node may keep its pod, but would get no other one"
     return _judge_update(referee, pod, taken)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -10,8 +11,8 @@ import msgspec
 from everynode.api import keys
 from everynode.api.objects import Container, Pod
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.referee import gate_closed
-from everynode.sim.invariants.views import by_controller
+from everynode.sim.invariants.referee import gate_closed, meaning, template_in
+from everynode.sim.invariants.views import by_controller, owner_uid
 from everynode.sim.record import Commit
 
 _state_of: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -28,6 +29,8 @@ class InPlace(Invariant):
         if commit.kind != "pods" or commit.type != "MODIFIED" or not by_controller(commit):
             return
         before, after = commit.before, commit.after
+        if before.hash != after.hash and self._differ(before, after):
+            yield f"{after.name}: its revision differs from the one before in more than images"
         if before.spec.containers == after.spec.containers:
             return
         if _bare(before) != _bare(after):
@@ -43,6 +46,27 @@ class InPlace(Invariant):
                 yield f"{after.name}: its image was changed and its revision was not"
         if after.terminating:
             yield f"{after.name}: changed in place while it was being deleted"
+
+    def _differ(self, before: Pod, after: Pod) -> bool:
+        """Whether the two revisions differ in what only a new pod can take over."""
+        found = {
+            revision.metadata.labels.get(keys.REVISION_HASH): template_in(bytes(revision.data))
+            for revision in self.record.scene.revisions.values()
+            if revision.metadata.controller is not None
+            and revision.metadata.controller.uid == owner_uid(after)
+        }
+        old, new = found.get(before.hash), found.get(after.hash)
+        return old is not None and new is not None and _fixed(old) != _fixed(new)
+
+
+@lru_cache(maxsize=256)
+def _fixed(template: bytes) -> dict[str, Any]:
+    """A template without what may change in place."""
+    made: dict[str, Any] = msgspec.json.decode(meaning(template))
+    made.pop("metadata", None)
+    for each in made.get("spec", {}).get("containers", ()):
+        each.update(image="", imagePullPolicy="", resources={})
+    return made
 
 
 def _promised(pod: Pod) -> bool:

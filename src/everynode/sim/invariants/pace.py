@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
+from everynode.sim.invariants.events import EventPace
 from everynode.sim.record import Asked, Record
 
 _SECONDS: Final = 10.0
@@ -24,12 +25,14 @@ class Pace:
         self._times: dict[str, deque[float]] = {}
         self._what: dict[str, Counter[str]] = {}
         self._told: set[str] = set()
+        self._events = EventPace()
 
     def asked(self, asked: Asked, status: int) -> Iterable[str]:
         """Look at one more request."""
         actor, request = asked.actor, asked.request
         if not actor.startswith("controller") or actor in self._told:
             return
+        yield from self._events.asked(asked)
         times = self._times.setdefault(actor, deque())
         what = self._what.setdefault(actor, Counter())
         times.append(asked.time)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
 
+from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import Pod
+from everynode.api.selector import matches
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import Referee, node_of
 from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, views
-from everynode.sim.record import Commit
+from everynode.sim.record import Commit, Scene
 
 
 class OnePerNode(Invariant):
@@ -35,13 +38,16 @@ class OnePerNode(Invariant):
         # Without its hash a pod of ours cannot be seen; whoever took it away wanted trouble.
         beside = [each for each in beside if not each.finished and each.hash]
         beside = [each for each in beside if not self._adopted(each)]
+        orphan = self._orphan(commit, pod)
+        if orphan:
+            yield f"{pod.name} was created on {node} beside the orphan {orphan}, which matches"
         if not beside:
             return
         names = ", ".join(f"{each.name} ({each.hash})" for each in beside)
         if any(each.hash == pod.hash and not each.terminating for each in beside):
             yield f"{pod.name} of {pod.hash} was created on {node} beside {names}"
         elif not self._may_surge(commit, uid):
-            yield f"{pod.name} was created on {node} beside {names}, without surge"
+            yield f"{pod.name} was created on {node} beside {names}, beyond maxSurge"
         elif len(beside) > 1:
             yield f"{pod.name} is the third pod on {node}: {names}"
 
@@ -51,11 +57,38 @@ class OnePerNode(Invariant):
         try:
             for scene, _ in views(self.record, commit):
                 ds = scene.sets.get(uid)
-                if ds is not None and Referee(scene, ds, commit.asked.now).surging:
+                referee = Referee(scene, ds, commit.asked.now) if ds is not None else None
+                if referee is not None and referee.surging and self._has_room(commit, referee):
                     return True
         except Doubt:
             return True
         return False
+
+    def _has_room(self, commit: Commit, referee: Referee) -> bool:
+        """Whether at most maxSurge nodes have two pods, with what we created since that view."""
+        there = [pod for pods in referee.pods.values() for pod in pods if not pod.finished]
+        for each in reversed(self.record.commits):
+            if each.version <= referee.scene.version:
+                break
+            if each.kind == "pods" and each.type == "ADDED" and each.actor == commit.actor:
+                there.append(each.after)
+        found = Counter({pod.uid: node_of(pod) for pod in there}.values())
+        doubled = [node for node, count in found.items() if count > 1]
+        return sum(not referee.is_silent(node) for node in doubled) <= referee.limit
+
+    def _orphan(self, commit: Commit, pod: Pod) -> str:
+        """A pod that nobody owns and that every view shows, which should have been adopted."""
+        known: dict[str, str] | None = None
+        try:
+            for scene, _ in views(self.record, commit):
+                ds = scene.sets.get(owner_uid(pod))
+                seen = _orphans(scene, ds, node_of(pod)) if ds is not None else {}
+                known = seen if known is None else {u: n for u, n in known.items() if u in seen}
+                if not known:
+                    return ""
+        except Doubt:
+            return ""
+        return ", ".join(sorted((known or {}).values()))
 
     def _adopted(self, pod: Pod) -> bool:
         """Whether the pod came to us otherwise than by our own creation."""
@@ -63,3 +96,17 @@ class OnePerNode(Invariant):
             if each.kind == "pods" and each.type == "ADDED" and each.after.uid == pod.uid:
                 return not by_controller(each) or owner_uid(each.after) != owner_uid(pod)
         return True
+
+
+def _orphans(scene: Scene, ds: DaemonSet, node: str) -> dict[str, str]:
+    """The names of pods on a node that are nobody's and match, by uid."""
+    return {
+        pod.uid: pod.name
+        for pod in scene.pods.values()
+        if pod.metadata.controller is None
+        and node_of(pod) == node
+        and pod.hash
+        and not pod.terminating
+        and not pod.finished
+        and matches(ds.selector, pod.metadata.labels)
+    }

@@ -13,7 +13,15 @@ from everynode.api.affinity import NodeMatcher, pinned_node
 from everynode.api.amount import scale
 from everynode.api.daemonset import DaemonSet, RollingType, UpdateType
 from everynode.api.meaning import normalise
-from everynode.api.objects import Affinity, Node, Partial, Pod, Toleration
+from everynode.api.objects import (
+    Affinity,
+    Container,
+    Node,
+    Partial,
+    Pod,
+    Resources,
+    Toleration,
+)
 from everynode.api.selector import matches
 from everynode.api.taints import EVICTING, untolerated, with_daemon_tolerations
 from everynode.api.times import seconds
@@ -71,6 +79,24 @@ def template_in(data: bytes) -> bytes:
     template = dict(msgspec.json.decode(data)["spec"]["template"])
     template.pop("$patch", None)
     return msgspec.json.encode(template)
+
+
+Asked = dict[str, tuple[str, Any]]
+
+
+@lru_cache(maxsize=4096)
+def asked_for(template: bytes) -> Asked:
+    """The image and the resources that a template gives each container."""
+    spec = msgspec.json.decode(template).get("spec") or {}
+    made = msgspec.convert(spec.get("containers") or [], list[Container])
+    return {each.name: (each.image, amounts(each.resources)) for each in made}
+
+
+def amounts(resources: Resources) -> tuple[tuple[str, str, str], ...]:
+    """Requests and limits, so that they can be compared; a missing request is its limit."""
+    asked = {**resources.limits, **resources.requests}
+    both = (("limits", resources.limits), ("requests", asked))
+    return tuple((kind, name, str(each[name])) for kind, each in both for name in sorted(each))
 
 
 def node_of(pod: Pod) -> str:
@@ -177,22 +203,24 @@ class Referee:
         for pod in sorted(self.pods_on(node), key=_standing):
             if pod.hash in self.templates:
                 return self.templates[pod.hash]
-        return self._from or self.ds.template
+        return self.templates.get(self.came_from, self.ds.template)
 
     @cached_property
-    def _from(self) -> bytes | None:
+    def came_from(self) -> str:
+        """The hash of the stored revision that the target says it came from."""
         for revision in self.scene.revisions.values():
             hash = revision.metadata.labels.get(keys.REVISION_HASH, "")
             if hash in self.targets:
                 named = revision.metadata.annotations.get(keys.FROM_REVISION, "")
                 if named in self.templates:
-                    return self.templates[named]
-        return None
+                    return named
+        return ""
 
     # --- Nodes -------------------------------------------------------------------------------
 
     @cached_property
-    def _pods(self) -> dict[str, list[Pod]]:
+    def pods(self) -> dict[str, list[Pod]]:
+        """Own pods by node."""
         found: dict[str, list[Pod]] = {}
         for pod in self.scene.pods.values():
             owner = pod.metadata.controller
@@ -202,7 +230,7 @@ class Referee:
 
     def pods_on(self, node: str) -> list[Pod]:
         """Own pods on a node."""
-        return self._pods.get(node, [])
+        return self.pods.get(node, [])
 
     def staying(self, node: str) -> list[Pod]:
         """Own pods on a node that are not on their way out."""
@@ -221,9 +249,7 @@ class Referee:
     @cached_property
     def holders(self) -> frozenset[str]:
         """Nodes with a target pod."""
-        return frozenset(
-            node for node, pods in self._pods.items() if any(map(self.at_target, pods))
-        )
+        return frozenset(node for node, pods in self.pods.items() if any(map(self.at_target, pods)))
 
     @cached_property
     def cut(self) -> int:

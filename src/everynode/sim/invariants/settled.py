@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from everynode.api import keys
 from everynode.api.daemonset import DaemonSet
-from everynode.sim.invariants.referee import Referee, is_true, wants
+from everynode.api.objects import Pod
+from everynode.api.selector import matches
+from everynode.sim.invariants.referee import (
+    Asked,
+    Referee,
+    amounts,
+    asked_for,
+    is_true,
+    wants,
+)
 from everynode.sim.record import Scene
 
 
@@ -26,7 +35,7 @@ def complaints(scene: Scene, now: float) -> list[str]:
 def _of_set(referee: Referee) -> Iterator[str]:
     for name in sorted(referee.scene.nodes):
         yield from _of_node(referee, name)
-    for name in sorted(referee._pods):
+    for name in sorted(referee.pods):
         if name not in referee.scene.nodes:
             yield f"a pod points at {name}, which does not exist"
     updated = referee.holders & referee.wanted
@@ -37,7 +46,38 @@ def _of_set(referee: Referee) -> Iterator[str]:
         missing = max(0, min(referee.cut, len(updated) + len(reachable)) - len(updated))
         if missing:
             yield f"{missing} nodes are still to be updated"
+    yield from _of_revisions(referee)
+    yield from _of_pods(referee)
     yield from _of_status(referee)
+
+
+def _of_revisions(referee: Referee) -> Iterator[str]:
+    """None is kept that is neither young enough, nor carried, nor what the target came from."""
+    if len(referee.targets) != 1:
+        return
+    carried = {pod.hash for pods in referee.pods.values() for pod in pods}
+    old = [hash for hash in referee.templates if hash not in referee.targets]
+    spare = [hash for hash in old if hash not in carried and hash != referee.came_from]
+    if spare and len(old) > referee.ds.history_limit:
+        yield f"{len(old)} old revisions are kept, {referee.ds.history_limit} are asked for"
+
+
+def _of_pods(referee: Referee) -> Iterator[str]:
+    for pod in referee.scene.pods.values():
+        labels, owner = pod.metadata.labels, pod.metadata.controller
+        if labels.get(keys.PULLER) == referee.ds.uid:
+            yield f"{pod.name} has fetched what it was to fetch and is still there"
+        if owner is None or owner.uid != referee.ds.uid:
+            continue
+        if not matches(referee.ds.selector, labels):
+            yield f"{pod.name} no longer matches and was not let go"
+        template = referee.templates.get(pod.hash)
+        if template is not None and _asked_of(pod) != asked_for(template):
+            yield f"{pod.name} is not what its revision {pod.hash} says"
+
+
+def _asked_of(pod: Pod) -> Asked:
+    return {each.name: (each.image, amounts(each.resources)) for each in pod.spec.containers}
 
 
 def _of_node(referee: Referee, name: str) -> Iterator[str]:
@@ -73,7 +113,7 @@ def _of_status(referee: Referee) -> Iterator[str]:
         yield f"generation {ds.metadata.generation} is not observed yet"
         return
     wanted = referee.wanted
-    firsts = {name: pods[0] for name, pods in referee._pods.items() if pods and name in wanted}
+    firsts = {name: pods[0] for name, pods in referee.pods.items() if pods and name in wanted}
     ready = sum(is_true(pod, keys.READY) for pod in firsts.values())
     available = sum(referee.is_up(pod) for pod in firsts.values())
     updated = sum(referee.at_target(pod) for pod in firsts.values())

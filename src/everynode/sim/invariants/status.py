@@ -36,6 +36,9 @@ class Status(Invariant):
             yield f"{new.available} available of {new.ready} ready of {new.current} current"
         if new.unavailable != new.desired - new.available:
             yield f"{new.unavailable} unavailable, {new.available} available of {new.desired}"
+        lost = {each.type for each in old.conditions} - {each.type for each in new.conditions}
+        if lost:
+            yield f"the conditions {', '.join(sorted(lost))} were dropped"
         known = {each.type: each for each in old.conditions}
         for each in new.conditions:
             was = known.get(each.type)

@@ -54,7 +54,7 @@ def views(record: Record, commit: Commit) -> Iterator[tuple[Scene, int]]:
     when there are too many.
     """
     assert commit.asked is not None
-    floor = commit.asked.floor
+    floor = max(commit.asked.floor, _term_began(record, commit.actor))
     seen: list[Scene] = []
     for scene in reversed(record.scenes[:-1]):
         seen.append(scene)
@@ -62,6 +62,17 @@ def views(record: Record, commit: Commit) -> Iterator[tuple[Scene, int]]:
         if scene.version <= floor:
             break
     yield from _mixed(seen)
+
+
+def _term_began(record: Record, actor: str) -> int:
+    """The version at which this process came to lead: it has listed everything since."""
+    for each in reversed(record.commits):
+        if not each.kind.startswith("leases") or each.actor != actor or each.after is None:
+            continue
+        holder = each.before.spec.holder_identity if each.before is not None else ""
+        if holder != each.after.spec.holder_identity:
+            return each.version
+    return 0
 
 
 def _mixed(seen: list[Scene]) -> Iterator[tuple[Scene, int]]:

@@ -1,0 +1,56 @@
+"""L4 for events: an object gets a burst of them and then one a minute, similar ones combined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from everynode.sim.record import Asked, body_of
+
+_BURST: Final = 25
+_REFILL: Final = 60.0  # seconds until one more may be written
+_SEPARATE: Final = 10
+_WINDOW: Final = 600.0
+
+_Key = tuple[str, str, str]
+
+
+class EventPace:
+    """Counts what each process writes of events."""
+
+    def __init__(self) -> None:
+        self._since: dict[_Key, float] = {}
+        self._writes: dict[_Key, int] = {}
+        self._about: dict[str, _Key] = {}  # by the event's name
+        self._alike: dict[tuple[_Key, str], dict[str, float]] = {}
+
+    def asked(self, asked: Asked) -> Iterable[str]:
+        """Look at one more request."""
+        request = asked.request
+        if "/events" not in request.path or request.method not in ("POST", "PATCH"):
+            return
+        body = body_of(request)
+        key = self._read(asked, body) if request.method == "POST" else None
+        key = key or self._about.get(request.path.rpartition("/")[2])
+        if key is None:
+            return
+        since = self._since.setdefault(key, asked.time)
+        self._writes[key] = self._writes.get(key, 0) + 1
+        most = _BURST + 1 + (asked.time - since) / _REFILL
+        if self._writes[key] > most:
+            yield f"{key[0]} wrote {self._writes[key]} events of type {key[2]} on one object"
+        if request.method == "POST":
+            yield from self._judge_alike(asked, key, body)
+
+    def _read(self, asked: Asked, body: dict[str, Any]) -> _Key:
+        about = body.get("involvedObject") or {}
+        key = (asked.actor, str(about.get("uid")), str(body.get("type")))
+        self._about[body["metadata"]["name"]] = key
+        return key
+
+    def _judge_alike(self, asked: Asked, key: _Key, body: dict[str, Any]) -> Iterable[str]:
+        alike = self._alike.setdefault((key, str(body.get("reason"))), {})
+        alike[body["metadata"]["name"]] = asked.time
+        recent = [time for time in alike.values() if time > asked.time - _WINDOW]
+        if len(recent) > _SEPARATE + 1:
+            yield f"{key[0]} wrote {len(recent)} {body.get('reason')} events one by one"

@@ -1,0 +1,65 @@
+"""S11 and R9: another manager's status is not written over at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+from everynode.api.daemonset import DaemonSetStatus
+from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.views import by_controller
+from everynode.sim.record import Commit
+
+_TRUCE: Final = 60.0
+
+
+class Fights(Invariant):
+    """Whoever sees that another writes the same numbers leaves the set alone for a while."""
+
+    id: ClassVar[str] = "S11"
+    title: ClassVar[str] = "no fights over a status"
+
+    def judge(self, commit: Commit) -> Iterable[str]:
+        """Look at a status that was written after somebody else's."""
+        if not commit.kind.startswith("daemonsets") or not by_controller(commit):
+            return
+        if commit.asked is None or commit.before is None or commit.after is None:
+            return
+        mine: Commit | None = None
+        other: Commit | None = None
+        for each in reversed(self.record.commits[:-1]):
+            if each.kind.startswith("leases"):
+                return  # another term may know nothing of what was before
+            if each.kind != commit.kind or each.before is None or each.after is None:
+                continue
+            if each.after.uid != commit.after.uid:
+                continue
+            if each.actor == commit.actor:
+                mine = each
+                break
+            if _numbers(each.before.status) != _numbers(each.after.status):
+                other = each
+        if mine is None or other is None or other.version > commit.asked.floor:
+            return
+        if _skew(mine) != _skew(commit):
+            return  # a clock that was set begins a new term too
+        passed = commit.time - other.time
+        if passed < _TRUCE - 1 and _numbers(other.after.status) != _numbers(mine.after.status):
+            yield f"the status of {commit.after.name} was written {passed:.1f} s after another's"
+
+
+def _skew(commit: Commit) -> float:
+    return round(commit.asked.now - commit.asked.time, 3) if commit.asked else 0.0
+
+
+def _numbers(status: DaemonSetStatus) -> tuple[int | str, ...]:
+    return (
+        status.observed_generation,
+        status.desired,
+        status.current,
+        status.misscheduled,
+        status.ready,
+        status.updated,
+        status.available,
+        status.unavailable,
+    )

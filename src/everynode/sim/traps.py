@@ -1,0 +1,319 @@
+"""Small worlds in each of which one sort of mistake shows at once.
+
+The scenarios show what the product does; these show what it must not do. In most of them something
+goes wrong at the worst moment. All of them end settled.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api import keys
+from everynode.sim.manifest import daemonset
+from everynode.sim.plan import Happening, Object, Plan, Timing
+
+_ONE: Final = {"maxUnavailable": 1}
+_IN_PLACE: Final = {"maxUnavailable": 1, "rollingUpdateType": "InPlaceIfPossible"}
+_SURGE: Final = {"maxSurge": 1, "maxUnavailable": 0}
+_HOOKED: Final[Object] = {
+    "lifecycle": {"preDelete": {"labelsHandler": {"hook": "yes"}}},
+    "labels": {"hook": "yes"},
+}
+_SLOW_STOP: Final = Timing(pull=0.0, start=0.5, stop=15.0)
+
+
+def _at(at: float, what: str, seconds: float = 0.0, **args: Any) -> Happening:
+    return Happening(what, at=at, seconds=seconds, args=args)
+
+
+def _call(call: int, what: str, seconds: float = 0.0, **args: Any) -> Happening:
+    return Happening(what, call=call, seconds=seconds, args=args)
+
+
+def _update(at: float, image: str = "agent:v2") -> Happening:
+    return _at(at, "set-image", image=image)
+
+
+def _rolling(at: float, **fields: Any) -> Happening:
+    return _at(at, "apply", spec={"updateStrategy": {"rollingUpdate": fields}})
+
+
+def _trap(
+    *happenings: Happening,
+    sets: tuple[Object, ...] = (daemonset(rolling=_ONE),),
+    nodes: int = 3,
+    quiet_at: float = 60.0,
+    timing: Timing = Timing(),  # noqa: B008 - it never changes
+    controllers: int = 1,
+) -> Plan:
+    return Plan(
+        seed=1,
+        nodes=nodes,
+        manifests=sets,
+        timing=timing,
+        controllers=controllers,
+        happenings=happenings,
+        quiet_at=quiet_at,
+        patience=400.0,
+    )
+
+
+def _overlapping() -> tuple[Object, Object]:
+    """Two DaemonSets that select each other's pods."""
+    other = daemonset("other", rolling=_ONE)
+    other["spec"]["selector"] = {"matchLabels": {"app": "agent"}}
+    other["spec"]["template"]["metadata"]["labels"] = {"app": "agent"}
+    return daemonset(rolling=_ONE), other
+
+
+_BUDGET: Final = {
+    # Two updates while no pod has been Ready for long enough: every node is down all the same.
+    "twice-within-min-ready-seconds": _trap(
+        _update(8.0), _update(20.0, "agent:v3"), sets=(daemonset(rolling=_ONE, min_ready=30),),
+        nodes=4, quiet_at=40.0,
+    ),
+    "all-pods-unready": _trap(
+        _at(10.0, "quirk", images="agent:* fail=probe"), _update(20.0), _update(40.0, "agent:v3"),
+        nodes=4,
+    ),
+    "a-bad-version-where-none-is-ready": _trap(
+        _at(10.0, "quirk", images="agent:v1 fail=probe"), _update(20.0, "agent:never-ready"),
+        _update(40.0, "agent:v3"), nodes=4,
+    ),
+    "one-node-is-down-already": _trap(
+        _at(10.0, "unready-node", 30.0, node=0), _update(20.0), nodes=4,
+    ),
+    "pods-that-take-long-to-stop": _trap(_update(8.0), nodes=4, timing=_SLOW_STOP),
+    "a-zone-is-lost": _trap(
+        _at(8.0, "lose-zone", zone="zone-a"), _update(60.0), _at(100.0, "find-nodes"),
+        nodes=6, quiet_at=120.0,
+    ),
+    "a-silent-node": _trap(
+        _at(8.0, "lose-node", 90.0, node=2), _update(60.0), nodes=3, quiet_at=110.0,
+    ),
+    "percent-and-another-status": _trap(
+        _at(8.0, "write-status", status={"desiredNumberScheduled": 100}), _update(40.0),
+        sets=(daemonset(rolling={"maxUnavailable": "25%"}),), nodes=4, quiet_at=80.0,
+    ),
+    "held-pods-watch": _trap(
+        _at(7.9, "hold-watch", 20.0, kind="pods"), _update(8.0), nodes=4,
+    ),
+    "hooks-that-hold": _trap(
+        _update(8.0), sets=(daemonset(rolling=_ONE, **_HOOKED),), nodes=4, quiet_at=40.0,
+    ),
+}  # fmt: skip
+
+_HELD: Final = {
+    "a-node-joins-held": _trap(
+        _update(8.0), _at(16.0, "add-node", node="zz-late", labels={}),
+        _at(20.0, "delete-pod", node=0, grace=0), _rolling(30.0, partition=0),
+        sets=(daemonset(rolling={**_ONE, "partition": 3}),),
+    ),
+    "three-versions-held": _trap(
+        _update(8.0), _rolling(16.0, partition=2), _update(18.0, "agent:v3"),
+        _at(26.0, "delete-pod", node=0), _at(26.0, "delete-pod", node=1, grace=0),
+        _at(30.0, "fail-pod", node=0), _rolling(40.0, partition=0),
+        sets=(daemonset(rolling={**_ONE, "partition": 1}),),
+    ),
+    "back-and-held": _trap(
+        _update(8.0), _rolling(20.0, partition=3), _update(22.0, "agent:v1"),
+        _at(26.0, "add-node", node="late-01", labels={}), _rolling(36.0, partition=0),
+    ),
+    "half-of-five": _trap(
+        _update(8.0), _at(24.0, "remove-node", node=0), _at(30.0, "delete-pod", node=1),
+        _rolling(36.0, partition=1), _at(44.0, "remove-node", node=0),
+        sets=(daemonset(rolling={**_ONE, "partition": "50%"}),), nodes=5,
+    ),
+    "paused-and-pods-die": _trap(
+        _update(8.0), _rolling(9.0, paused=True), _at(14.0, "delete-pod", node=0),
+        _at(16.0, "fail-pod", node=1), _rolling(30.0, paused=False), nodes=4,
+    ),
+    "a-selector-and-pods-die": _trap(
+        _update(8.0), _at(14.0, "delete-pod", node=1), _rolling(30.0, selector=None),
+        sets=(daemonset(rolling={**_ONE, "selector": {"matchLabels": {
+            "topology.kubernetes.io/zone": "zone-a"}}}),),
+    ),
+    "another-node-selector-held": _trap(
+        _at(4.0, "label-node", node=2, labels={"pool": "a"}),
+        _at(8.0, "set-selector", labels={"pool": "a"}), _rolling(24.0, partition=0),
+        sets=(daemonset(rolling={**_ONE, "partition": 1}),), quiet_at=40.0,
+    ),
+    "history-of-one": _trap(
+        _update(8.0), _rolling(16.0, partition=2), _update(18.0, "agent:v3"),
+        _update(26.0, "agent:v4"), _at(34.0, "delete-pod", node=0), _rolling(40.0, partition=0),
+        _update(48.0, "agent:v5"), _update(54.0, "agent:v6"),
+        sets=(daemonset(rolling={**_ONE, "partition": 1}, revisionHistoryLimit=1),),
+        quiet_at=70.0,
+    ),
+    "history-of-none": _trap(
+        _update(8.0), _rolling(20.0, partition=3), _update(22.0, "agent:v3"),
+        *(_at(24.0, "delete-pod", node=i, grace=0) for i in range(3)),
+        _rolling(40.0, partition=0),
+        sets=(daemonset(rolling=_ONE, revisionHistoryLimit=0),),
+    ),
+}  # fmt: skip
+
+_PODS: Final = {
+    "surge-and-slow-stops": _trap(
+        _update(8.0), sets=(daemonset(rolling=_SURGE),), nodes=4, timing=_SLOW_STOP,
+    ),
+    "surge-to-a-version-that-is-never-ready": _trap(
+        _update(8.0, "agent:never-ready"), _update(30.0, "agent:v3"),
+        sets=(daemonset(rolling=_SURGE),),
+    ),
+    "surge-pods-that-end": _trap(
+        _update(8.0, "agent:run-once"), _update(40.0, "agent:v3"),
+        sets=(daemonset(rolling=_SURGE),),
+    ),
+    "pods-that-end-at-once": _trap(
+        _update(8.0, "agent:run-once"), _update(70.0, "agent:v3"),
+        sets=(daemonset(rolling={"maxUnavailable": 2}),), quiet_at=80.0,
+    ),
+    "tainted-since": _trap(
+        _at(6.0, "taint-node", node=0), _update(8.0), _at(12.0, "delete-pod", node=0),
+        quiet_at=30.0,
+    ),
+    "tainted-and-in-place": _trap(
+        _at(6.0, "taint-node", node=0), _update(8.0), _at(20.0, "set-variable", value=1),
+        sets=(daemonset(rolling=_IN_PLACE),), quiet_at=40.0,
+    ),
+    "evicting-taint": _trap(
+        _at(6.0, "taint-node", node=0, effect="NoExecute"), _update(10.0), quiet_at=30.0,
+    ),
+    "nodes-that-lose-their-label": _trap(
+        *(_at(4.0, "label-node", node=i, labels={"pool": "a"}) for i in range(3)),
+        _at(8.0, "set-selector", labels={"pool": "a"}),
+        _at(24.0, "label-node", node=0, labels={"pool": None}),
+        _at(24.0, "add-node", node="late-01", labels={"pool": "a"}), quiet_at=40.0,
+    ),
+    "a-node-goes-before-its-pod-is-bound": _trap(
+        _at(8.0, "add-node", node="late-01", labels={}),
+        _at(8.05, "remove-node", node="late-01"), quiet_at=20.0,
+    ),
+    "cordoned-nodes": _trap(
+        _at(6.0, "cordon-node", node=0), _at(6.0, "unready-node", 30.0, node=1),
+        _at(10.0, "delete-pod", node=0), _at(10.0, "delete-pod", node=1), quiet_at=45.0,
+    ),
+    "other-variables-in-place": _trap(
+        _update(8.0), _at(20.0, "set-variable", value=1), sets=(daemonset(rolling=_IN_PLACE),),
+    ),
+    "in-place-and-deleted-meanwhile": _trap(
+        _at(7.9, "hold-watch", 3.0, kind="pods"), _at(7.95, "delete-pod", node=2), _update(8.0),
+        sets=(daemonset(rolling=_IN_PLACE),), timing=_SLOW_STOP,
+    ),
+    "back-in-the-middle-of-in-place": _trap(
+        _update(8.0), _at(8.03, "crash"), _update(9.0, "agent:v1"),
+        sets=(daemonset(rolling=_IN_PLACE),), quiet_at=30.0,
+    ),
+    "slow-in-place": _trap(
+        _update(8.0), sets=(daemonset(rolling=_IN_PLACE),), nodes=4,
+        timing=Timing(pull=8.0, start=3.0),
+    ),
+    "written-with-its-defaults": _trap(_at(8.0, "respell"), quiet_at=20.0),
+    "back-and-forth": _trap(
+        _update(8.0), _update(12.0, "agent:v1"), _update(16.0), _update(20.0, "agent:v1"),
+        nodes=4, quiet_at=40.0,
+    ),
+    "images-fetched-ahead": _trap(
+        _update(8.0), _at(30.0, "remove-node", node=1), _rolling(40.0, partition=0),
+        sets=({
+            **daemonset(rolling={**_ONE, "partition": 2}),
+            "metadata": {"name": "agent", "namespace": "default", "annotations": {
+                keys.PREDOWNLOAD_PARALLELISM: "2"}},
+        },),
+    ),
+}  # fmt: skip
+
+_OTHERS: Final = {
+    "overlapping-selectors": _trap(_update(8.0), sets=_overlapping(), quiet_at=30.0),
+    "a-dying-orphan": _trap(
+        _at(8.0, "stick-pod", node=0), _at(8.5, "delete-pod", node=0),
+        _at(9.0, "orphan-pod", node=0), quiet_at=30.0,
+    ),
+    "orphans": _trap(
+        _at(8.0, "orphan-pod", node=0), _at(12.0, "strip-hash", node=1),
+        _at(14.0, "orphan-pod", node=1), _at(20.0, "strip-hash", node=2),
+        _at(22.0, "delete-pod", node=0), quiet_at=30.0,
+    ),
+    "a-pod-is-taken-out": _trap(
+        _at(8.0, "relabel-pod", node=0, keep=True), _update(16.0), quiet_at=40.0,
+    ),
+    "set-free-and-created-anew": _trap(
+        _at(8.0, "hold-watch", 12.0, kind="daemonsets", coalesce=True),
+        _at(8.1, "recreate-set", 2.0, propagation="Orphan"), quiet_at=40.0,
+    ),
+    "deleted-and-created-anew": _trap(
+        _at(8.0, "hold-watch", 12.0, kind="daemonsets", coalesce=True),
+        _at(8.1, "recreate-set", 0.0, propagation="Background"), quiet_at=40.0,
+    ),
+    "a-revision-is-deleted": _trap(
+        _at(8.0, "delete-revision"), _update(14.0), _at(30.0, "delete-revision", index=1),
+        quiet_at=40.0,
+    ),
+    "another-condition": _trap(
+        _at(8.0, "write-status", status={}, condition="Tended"), _update(10.0), quiet_at=30.0,
+    ),
+    "another-status": _trap(
+        _at(8.0, "write-status", number=7), _update(10.0), _at(20.0, "write-status", number=9),
+        quiet_at=30.0,
+    ),
+    "many-events": _trap(
+        *(_update(8.0 + 10.0 * i, f"agent:v{i + 2}") for i in range(5)),
+        sets=(daemonset(rolling={"maxUnavailable": "100%"}),), nodes=6,
+        timing=Timing(pull=0.0, start=0.1, stop=0.1), quiet_at=70.0,
+    ),
+}  # fmt: skip
+
+_SERVER: Final = {
+    "creates-are-denied": _trap(
+        _at(7.0, "deny-pods", 40.0), _at(8.0, "delete-pod", node=0), _update(9.0), quiet_at=60.0,
+    ),
+    "requests-are-lost": _trap(
+        *(_call(i, "lose-request") for i in range(20, 60, 3)), _update(8.0), quiet_at=40.0,
+    ),
+    "answers-are-lost": _trap(
+        *(_call(i, "lose-answer") for i in range(20, 60, 3)), _update(8.0), quiet_at=40.0,
+    ),
+    "answers-are-lost-and-watches-lag": _trap(
+        *(_call(i, "lose-answer") for i in range(15, 60)), _update(8.0),
+        _at(7.9, "hold-watch", 12.0, kind="pods"), nodes=4, quiet_at=40.0,
+    ),
+    "everything-is-refused-at-first": _trap(
+        *(_call(i, "refuse", status=500) for i in range(0, 40, 2)), _update(8.0),
+        _update(20.0, "agent:v3"), quiet_at=40.0,
+    ),
+    "lost-in-an-outage": _trap(
+        _update(8.0), *(_call(i, "lose-answer") for i in range(18, 40)),
+        _at(9.0, "outage", 40.0), quiet_at=60.0,
+    ),
+    "short-lives-behind-a-lagging-watch": _trap(
+        _at(8.0, "delete-pod", node=0, grace=0), _at(8.02, "hold-watch", 10.0, kind="pods",
+        coalesce=True), _at(12.0, "delete-pod", node=0, grace=0), quiet_at=30.0,
+    ),
+}  # fmt: skip
+
+_LEADING: Final = {
+    "cut-off-and-back": _trap(
+        _update(25.0), _at(27.0, "cut-off", 18.0, who="controller-0"),
+        _at(50.0, "cut-off", 30.0, who="controller-1"), nodes=6, controllers=2,
+        sets=(daemonset(rolling=_ONE, min_ready=5),), quiet_at=100.0,
+    ),
+    "restarted-in-the-middle": _trap(
+        _update(25.0), *(_at(26.0 + 6.0 * i, "restart", index=i % 2) for i in range(6)),
+        *(_call(i, "slow-answer", 4.0) for i in range(30, 90, 5)), nodes=6, controllers=2,
+        quiet_at=90.0,
+    ),
+    "a-successor-that-lags": _trap(
+        _at(24.0, "hold-watch", 60.0, kind="pods", who="controller-1"), _update(25.0),
+        _at(28.0, "cut-off", 60.0, who="controller-0"), nodes=6, controllers=2,
+        sets=(daemonset(rolling=_ONE, min_ready=5),), quiet_at=110.0, timing=_SLOW_STOP,
+    ),
+}  # fmt: skip
+
+TRAPS: Final[dict[str, Plan]] = {
+    name: msgspec.structs.replace(plan, name=name)
+    for some in (_BUDGET, _HELD, _PODS, _OTHERS, _SERVER, _LEADING)
+    for name, plan in some.items()
+}
