@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo up test judge check format bench lock kubernetes deploy clean
+.PHONY: help demo up test judge check format bench mutants lock kubernetes deploy clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -31,15 +31,18 @@ test: $(STAMP) ## Run the tests
 judge: $(STAMP) ## Play every scenario and type every kubectl command on real Kubernetes too, and compare
 	EVERYNODE_REQUIRE_KUBERNETES=1 $(BIN)/pytest -q -n auto --dist loadgroup -m judge
 
+mutants: $(STAMP) ## Plant deliberate bugs and see whether the simulator catches every one
+	$(BIN)/python -m mutants --write
+
 check: $(STAMP) ## Format, lint, types and import contracts
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench mutants
+	$(BIN)/ruff check src tests bench mutants
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
 format: $(STAMP) ## Format the code
-	$(BIN)/ruff format src tests bench
-	$(BIN)/ruff check --fix src tests bench
+	$(BIN)/ruff format src tests bench mutants
+	$(BIN)/ruff check --fix src tests bench mutants
 
 kubernetes: ## Build the real Kubernetes binaries once per machine
 	hack/kubernetes/build

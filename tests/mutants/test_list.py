@@ -1,0 +1,33 @@
+"""The list of mutants cannot rot: every one still finds the text that it replaces."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LISTS = sorted((ROOT / "mutants").glob("*.toml"))
+MUTANTS = [each for path in LISTS for each in tomllib.loads(path.read_text())["mutant"]]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: str(each["name"]))
+def test_a_mutant_replaces_text_that_occurs_once_by_other_python(mutant: dict[str, str]) -> None:
+    path = ROOT / "src" / "everynode" / mutant["file"]
+    text = path.read_text()
+    assert text.count(mutant["old"]) == 1
+    mutated = text.replace(mutant["old"], mutant["new"])
+    assert mutated != text
+    compile(mutated, str(path), "exec")
+
+
+def test_mutants_have_names_of_their_own() -> None:
+    names = Counter(each["name"] for each in MUTANTS)
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_mutants_are_many_and_only_in_what_decides_and_acts() -> None:
+    assert len(MUTANTS) >= 70
+    assert {each["file"].split("/")[0] for each in MUTANTS} == {"decide", "controller"}
