@@ -11,7 +11,7 @@ from everynode.api.validation.faults import IMMUTABLE, invalid, required, unsupp
 from everynode.cluster.conditions import set_condition
 from everynode.cluster.kinds import VERBS, Kind, Registry, Renamed, status_of
 from everynode.cluster.rules import Rules, World
-from everynode.cluster.schema import check, fill_defaults
+from everynode.cluster.schema import Filler, check
 
 Object = dict[str, Any]
 
@@ -58,7 +58,9 @@ class DefinitionRules(Rules):
             faults.append(invalid("metadata.name", name, why))
         faults += [required(f"spec.{key}") for key in ("group", "scope") if not spec.get(key)]
         faults += [
-            required(f"spec.names.{key}") for key in ("plural", "kind") if not names.get(key)
+            required(f"spec.names.{key}")
+            for key in ("plural", "singular", "kind", "listKind")
+            if not names.get(key)
         ]
         if spec.get("scope", "Cluster") not in _SCOPES:
             faults.append(unsupported("spec.scope", spec["scope"], _SCOPES))
@@ -86,7 +88,7 @@ def _version_faults(versions: list[Object]) -> list[Fault]:
     for index, version in enumerate(versions):
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             path = f"spec.versions[{index}].schema.openAPIV3Schema"
-            faults.append(required(path, "schemas are required"))
+            faults.append(required(path))
     return faults
 
 
@@ -113,11 +115,12 @@ class CustomRules(Rules):
 
     def __init__(self, schema: Object, *, status: bool) -> None:
         self._schema = schema
+        self._filler = Filler.of(schema, top=True)
         self.status = status
 
     def default(self, obj: Object) -> Object:
         """Fill in what the schema has defaults for."""
-        made: Object = fill_defaults(obj, self._schema)
+        made: Object = obj if self._filler is None else self._filler.fill(obj)
         return made
 
     def prepare_update(self, new: Object, old: Object, world: World) -> None:
@@ -143,8 +146,11 @@ class CustomRules(Rules):
         return list(check(new, self._schema))
 
     def status_faults(self, new: Object, old: Object) -> list[Fault]:
-        """What the schema forbids."""
-        return list(check(new, self._schema))
+        """What the schema forbids in a status; nothing else can have changed."""
+        below = (self._schema.get("properties") or {}).get("status")
+        if below is None or "status" not in new:
+            return list(check(new, self._schema))
+        return list(check(new["status"], below, "status", top=False))
 
 
 def _content(obj: Object, *, status: bool) -> Object:

@@ -60,17 +60,17 @@ def patch_object(
     content = _content(body, content_type, type_name)
     problems = _patch_problems(body, content, content_type)
     patched = _patched(current, content, content_type, type_name)
-    shown = show(content) if _media(content_type) == STRATEGIC_PATCH else None
     try:
-        obj, unknown = strict.check(patched, type_name=type_name, schema=schema)
+        obj, unknown = strict.check(patched, type_name=type_name, schema=schema, known=current)
     except strict.DecodeError as error:
         text = str(error)
-        if shown is not None and type_name is not None:
+        if _media(content_type) == STRATEGIC_PATCH and type_name is not None:
             text = first_misfit(patched, type_name) or text
-        raise _invalid(shown, patched, text) from None
+        raise _invalid(content, patched, content_type, text) from None
     problems += unknown
     if problems and validation == "Strict":
-        raise _invalid(shown, patched, f"strict decoding error: {', '.join(problems)}")
+        text = f"strict decoding error: {', '.join(problems)}"
+        raise _invalid(content, patched, content_type, text)
     return obj, problems if validation == "Warn" else []
 
 
@@ -169,9 +169,10 @@ def _patch_problems(body: bytes, content: Any, content_type: str) -> list[str]:
     return [f"json patch {problem}" for problem in problems]
 
 
-def _invalid(shown: str | None, patched: Object, why: str) -> PatchError:
+def _invalid(content: Any, patched: Object, content_type: str, why: str) -> PatchError:
     """A patch whose outcome is not an object of its kind."""
-    text = shown if shown is not None else msgspec.json.encode(patched).decode()
+    strategic_one = _media(content_type) == STRATEGIC_PATCH
+    text = show(content) if strategic_one else msgspec.json.encode(patched).decode()
     message = f"Invalid value: {quote(text)}: {why}"
     cause = {"reason": "FieldValueInvalid", "message": message, "field": "patch"}
     return PatchError(

@@ -27,36 +27,59 @@ _PYTHON: Final[dict[str, tuple[type[Any], ...]]] = {
 _META: Final = ("metadata", "apiVersion", "kind")
 
 
-def fill_defaults(value: Any, schema: Schema, *, top: bool = True) -> Any:
+def fill_defaults(value: Any, schema: Schema) -> Any:
     """The value with the schema's defaults, and without nulls where there is a default."""
-    if isinstance(value, dict):
+    filler = Filler.of(schema, top=True)
+    return value if filler is None else filler.fill(value)
+
+
+class Filler:
+    """What a schema fills in: the parts of it that have defaults, and nothing else."""
+
+    __slots__ = ("_extra", "_fields", "_items", "_known")
+
+    def __init__(self) -> None:
+        # The default of each field as JSON (empty: none), whether null may stay, what is below.
+        self._fields: dict[str, tuple[bytes, bool, Filler | None]] = {}
+        self._known: Mapping[str, Any] = {}
+        self._extra: Filler | None = None  # of fields that have no name in the schema
+        self._items: Filler | None = None
+
+    @classmethod
+    def of(cls, schema: Schema, *, top: bool = False) -> Filler | None:
+        """What this schema fills in, None if that is nothing."""
+        made = cls()
+        made._known = schema.get("properties") or {}
+        for name, below in made._known.items():
+            inner = None if top and name in _META else cls.of(below)
+            default = b"" if "default" not in below else msgspec.json.encode(below["default"])
+            if inner is not None or (default and not (top and name in _META)):
+                made._fields[name] = (default, bool(below.get("nullable")), inner)
+        extra, items = schema.get("additionalProperties"), schema.get("items")
+        made._extra = cls.of(extra) if isinstance(extra, dict) else None
+        made._items = cls.of(items) if isinstance(items, dict) else None
+        return made if made._fields or made._extra or made._items else None
+
+    def fill(self, value: Any) -> Any:
+        """The value, filled in; the given one is not changed."""
+        if isinstance(value, dict):
+            return self._fill_map(value)
+        if isinstance(value, list) and self._items is not None:
+            return [self._items.fill(item) for item in value]
+        return value
+
+    def _fill_map(self, value: dict[str, Any]) -> dict[str, Any]:
         made = dict(value)
-        for name, below in (schema.get("properties") or {}).items():
-            if top and name in _META:
-                continue
-            if "default" in below and (name not in made or _replaced(made[name], below)):
-                made[name] = _copy(below["default"])
-            if name in made:
-                made[name] = fill_defaults(made[name], below, top=False)
-        extra = schema.get("additionalProperties")
-        if isinstance(extra, dict):
-            known = schema.get("properties") or {}
+        for name, (default, nullable, inner) in self._fields.items():
+            if default and (name not in made or (made[name] is None and not nullable)):
+                made[name] = msgspec.json.decode(default)
+            if inner is not None and name in made:
+                made[name] = inner.fill(made[name])
+        if self._extra is not None:
             for name, item in made.items():
-                if name not in known:
-                    made[name] = fill_defaults(item, extra, top=False)
+                if name not in self._known:
+                    made[name] = self._extra.fill(item)
         return made
-    items = schema.get("items")
-    if isinstance(value, list) and isinstance(items, dict):
-        return [fill_defaults(item, items, top=False) for item in value]
-    return value
-
-
-def _replaced(value: Any, schema: Schema) -> bool:
-    return value is None and not schema.get("nullable")
-
-
-def _copy(value: Any) -> Any:
-    return msgspec.to_builtins(value)
 
 
 def check(value: Any, schema: Schema, path: str = "", *, top: bool = True) -> Iterator[Fault]:
@@ -120,18 +143,26 @@ def _check_enum(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
 def _check_object(
     value: dict[str, Any], schema: Schema, path: str, *, top: bool
 ) -> Iterator[Fault]:
-    for name in schema.get("required") or ():
-        if name not in value:
-            inner = f"{path}.{name}" if path else name
-            yield Fault(inner, "Required value", "FieldValueRequired")
     properties = schema.get("properties") or {}
+    missing = [name for name in schema.get("required") or () if _lacks(value, name, properties)]
+    for name in missing:
+        yield Fault(f"{path}.{name}" if path else name, "Required value", "FieldValueRequired")
     extra = schema.get("additionalProperties")
     for name, item in value.items():
+        if name in missing:
+            continue
         below = properties.get(name, extra if isinstance(extra, dict) else None)
         if below is not None and not (top and name in _META):
             inner = f"{path}.{name}" if path else name
             yield from check(item, below, inner, top=False)
     yield from _check_size(len(value), schema, path, "Properties", "properties")
+
+
+def _lacks(value: dict[str, Any], name: str, properties: Schema) -> bool:
+    """Whether a member is not there; nothing stands for it unless the schema says so."""
+    if name not in value:
+        return True
+    return value[name] is None and not (properties.get(name) or {}).get("nullable", False)
 
 
 def _check_list(value: list[Any], schema: Schema, path: str) -> Iterator[Fault]:
@@ -177,10 +208,10 @@ def _check_text(value: str, schema: Schema, path: str) -> Iterator[Fault]:
     if least is not None and len(value) < least:
         message = f"{_here(path)} should be at least {least} chars long"
         yield Fault(path, f"Invalid value: {_shown(value)}: {message}")
-    if most is not None and len(value) > most:
+    elif most is not None and len(value) > most:
         message = f"Too long: may not be more than {most} bytes"
         yield Fault(path, message, "FieldValueTooLong")
-    if pattern is not None:
+    elif pattern is not None:
         compiled = _pattern(pattern)
         if compiled is not None and not compiled.search(value):
             message = f"{_here(path)} should match '{pattern}'"

@@ -52,11 +52,19 @@ def check_body(
 
 
 def check(
-    value: Object, *, type_name: str | None, schema: Mapping[str, Any] | None = None
+    value: Object,
+    *,
+    type_name: str | None,
+    schema: Mapping[str, Any] | None = None,
+    known: Object | None = None,
 ) -> tuple[Object, list[str]]:
-    """The same for an object that was never a body, as patches make them."""
+    """The same for an object that was never a body, as patches make them.
+
+    Members of a custom object that come from `known`, which was checked before, are taken as they
+    are.
+    """
     if type_name is None:
-        return _custom(value, schema, value)
+        return _changed(value, schema, known or {})
     obj = _converted(value, type_name)
     return (obj, []) if obj is not None else _known(value, type_name, value)
 
@@ -115,6 +123,19 @@ def _custom(
         kept = _without_nulls(meta)
         clean["metadata"] = msgspec.to_builtins(msgspec.convert(kept, struct))
     return clean, problems[:_MAX_PROBLEMS]
+
+
+def _changed(
+    value: Object, schema: Mapping[str, Any] | None, known: Object
+) -> tuple[Object, list[str]]:
+    """A custom object of which only what differs from a known one is looked at."""
+    # Equal is not enough: True equals 1.
+    kept = (key for key in value if key in known and value[key] is known[key])
+    same = {key: value[key] for key in kept if key != "metadata"}
+    rest = {key: member for key, member in value.items() if key not in same}
+    clean, problems = _custom(rest, schema, rest)
+    clean |= same
+    return {key: clean[key] for key in value if key in clean}, problems
 
 
 # Any kind whose metadata is typed serves to check the metadata of the others.
