@@ -42,3 +42,8 @@ def test_affinity_is_looked_into_every_time() -> None:
     term = {"matchFields": [{"key": "metadata.labels", "operator": "In", "values": ["x"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     assert spec_faults(with_defaults(pod(affinity={"nodeAffinity": required}))) != []
+
+
+def test_the_order_of_members_does_not_tell_whether_such_a_pod_was_seen_before() -> None:
+    seen = [list(with_defaults(pod("n1", affinity={}, hostname="first"))["spec"]) for _ in "12"]
+    assert seen[0] == seen[1]

@@ -33,7 +33,8 @@ def with_defaults(pod: Object) -> Object:
         made = default_pod(pod)
         remembered = {k: v for k, v in made.get("spec", {}).items() if k not in _OWN}
         _remember(_filled, key, msgspec.to_builtins(remembered))
-        return made
+        # The order of members must not tell whether such a pod was seen before.
+        return {**made, "spec": {**remembered, **_own(made.get("spec", {}))}}
     made = {**pod, "spec": {**msgspec.to_builtins(known), **_own(spec)}}
     if (pod.get("metadata") or {}).get("annotations"):
         # Some annotations of old are taken away.
