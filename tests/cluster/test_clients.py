@@ -26,8 +26,9 @@ core.create_namespaced_config_map(
 )
 print(core.read_namespaced_config_map("a", "default").data)
 core.patch_namespaced_config_map("a", "default", {"data": {"x": "2"}})
-print([item.data for item in core.list_namespaced_config_map("default").items])
-stream = watch.Watch().stream(core.list_namespaced_config_map, "default", timeout_seconds=2)
+mine = {"field_selector": "metadata.name=a"}
+print([item.data for item in core.list_namespaced_config_map("default", **mine).items])
+stream = watch.Watch().stream(core.list_namespaced_config_map, "default", timeout_seconds=2, **mine)
 print([(event["type"], event["object"].metadata.name) for event in stream])
 core.delete_namespaced_config_map("a", "default")
 try:

@@ -33,3 +33,4 @@ def test_values_are_shown_as_in_the_real_server_s_messages(
 
 def test_quotes_are_escaped() -> None:
     assert quote('a"b\n') == r'"a\"b\n"'
+    assert quote("\x00") == r'"\x00"'

@@ -83,7 +83,7 @@ async def test_pages_of_other_sites_cannot_reach_the_server(client: Client) -> N
 
 
 async def test_watch_streams_events_as_they_happen(client: Client) -> None:
-    url = f"{client.server.url}{MAPS}?watch=true"
+    url = f"{client.server.url}{MAPS}?watch=true&fieldSelector=metadata.name%3Da"
     async with client.session.get(url, headers=client.headers) as stream:
         assert stream.headers["Content-Type"].startswith("application/json")
         await client.ask("POST", MAPS, config_map("a"))

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.cluster import questions
+from tests.agreement.corpora import CORPORA
+from tests.agreement.question import TABLE
 from tests.cluster.asking import CORE, MAPS, PODS, Cluster, StillClock, config_map
 
 from everynode.cluster.rest import Api
@@ -115,14 +116,8 @@ async def test_broken_disk_stops_everything() -> None:
 JUNK: list[Any] = [None, 0, -1, 1.5, True, "", "-", [], {}, [None], {"a": None}, ["x"], 10**30]
 ASKED = [
     question
-    for question in (
-        *questions.NEW_PODS,
-        *questions.CHANGED_PODS,
-        *questions.DELETED_PODS,
-        *questions.DAEMONSETS,
-        *questions.STORED,
-        *questions.ADVANCED_SETS,
-    )
+    for questions in CORPORA.values()
+    for question in questions
     if isinstance(question.body, dict | list)
 ]
 
@@ -149,7 +144,7 @@ async def test_no_request_breaks_the_server(cluster: Cluster, seed: int) -> None
         answer = await cluster.ask(question.method, path, raw, content_type=question.content_type)
         assert b"Internal error occurred" not in answer.raw, (question, raw)
     for path in (f"{CORE}/pods", f"{CORE}/events", f"{CORE}/nodes", "/apis/apps/v1/daemonsets"):
-        assert (await cluster.get(path, accept=questions.TABLE)).status == 200
+        assert (await cluster.get(path, accept=TABLE)).status == 200
 
 
 async def test_warning_is_sent_with_a_refusal_too(cluster: Cluster) -> None:

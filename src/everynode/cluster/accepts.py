@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
-_JSON: Final = ("application/json", "application/*", "*/*")
+_JSON: Final = ("application/json", "*/*")
 
 
 class Accept:
@@ -30,6 +30,11 @@ class Accept:
         return not self._wanted or any(
             media in _JSON and "as" not in parameters for media, parameters in self._wanted
         )
+
+    @property
+    def json(self) -> bool:
+        """Whether JSON will do, in whatever form."""
+        return any(media in _JSON for media, _ in self._wanted)
 
     def wanted(self, kind: str, versions: Sequence[str]) -> str | None:
         """The version in which the client wants this kind before anything plain; None if not."""

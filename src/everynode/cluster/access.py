@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from everynode.api.daemonset import Fault
-from everynode.api.validation.faults import IMMUTABLE, forbidden, invalid
+from everynode.api.validation.faults import IMMUTABLE, forbidden, invalid, invalid_each
 from everynode.cluster.rules import Rules, World
 
 Object = dict[str, Any]
 
+_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+_LONGEST_KEY: Final = 253
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
@@ -34,9 +37,13 @@ class SecretRules(Rules):
         made.setdefault("type", "Opaque")
         return made
 
+    def create_faults(self, obj: Object, world: World) -> list[Fault]:
+        """Its keys are names of files."""
+        return list(key_faults(obj, ("data",)))
+
     def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
         """The type stays."""
-        faults = data_faults(new, old, ("data",))
+        faults = [*data_faults(new, old, ("data",)), *self.create_faults(new, world)]
         if new.get("type") != old.get("type"):
             faults.insert(0, invalid("type", new.get("type"), IMMUTABLE))
         return faults
@@ -45,9 +52,38 @@ class SecretRules(Rules):
 class ConfigMapRules(Rules):
     """One that is immutable stays as it is."""
 
+    def create_faults(self, obj: Object, world: World) -> list[Fault]:
+        """Its keys are names of files."""
+        return list(key_faults(obj, ("data", "binaryData")))
+
     def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:
         """Neither the data nor the mark can be taken back."""
-        return data_faults(new, old, ("data", "binaryData"))
+        return [*data_faults(new, old, ("data", "binaryData")), *self.create_faults(new, world)]
+
+
+def key_faults(obj: Object, members: tuple[str, ...]) -> Iterator[Fault]:
+    """Every key could be the name of a file, and is there once."""
+    for member in members:
+        for key in sorted(obj.get(member) or {}):
+            path = f"{member}[{key}]"
+            yield from invalid_each(path, key, _file_name_faults(key))
+            if member != members[0] and key in (obj.get(members[0]) or {}):
+                yield invalid(path, key, f"duplicate of key present in {members[0]}")
+
+
+def _file_name_faults(key: str) -> Iterator[str]:
+    if len(key) > _LONGEST_KEY:
+        yield f"must be no more than {_LONGEST_KEY} characters"
+    if not _KEY.fullmatch(key):
+        yield (
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
+            "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+            "'[-._a-zA-Z0-9]+')"
+        )
+    if key in (".", ".."):
+        yield f"must not be '{key}'"
+    elif key.startswith(".."):
+        yield "must not start with '..'"
 
 
 def data_faults(new: Object, old: Object, members: tuple[str, ...]) -> list[Fault]:

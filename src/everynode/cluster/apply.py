@@ -252,7 +252,7 @@ def _as_kind(result: Object, applied: Object, type_name: str) -> Object:
     try:
         return strict.check(result, type_name=type_name)[0]
     except strict.DecodeError as error:
-        kind = f"{applied.get('apiVersion')}, Kind={applied.get('kind')}"
+        kind = _kind_of(applied)
         why = f"unable to convert unstructured object to {kind}: {error}"
         about = f"failed to convert new object ({_about(applied)}) to proper version"
         raise ApplyError(500, "", f"{about}: {why}") from None
@@ -261,15 +261,20 @@ def _as_kind(result: Object, applied: Object, type_name: str) -> Object:
 def _about(applied: Object) -> str:
     metadata = applied.get("metadata")
     names = metadata if isinstance(metadata, dict) else {}
-    kind = f"{applied.get('apiVersion', '')}, Kind={applied.get('kind', '')}"
-    return f"{names.get('namespace', '')}/{names.get('name', '')}; {kind}"
+    return f"{names.get('namespace', '')}/{names.get('name', '')}; {_kind_of(applied)}"
+
+
+def _kind_of(applied: Object) -> str:
+    """Group, version and kind, as the real server writes them."""
+    version = str(applied.get("apiVersion", ""))
+    return f"{version if '/' in version else f'/{version}'}, Kind={applied.get('kind', '')}"
 
 
 def _check(applied: Object, shape: Shape, *, api_version: str, type_name: str | None) -> None:
     version, kind = applied.get("apiVersion", ""), applied.get("kind", "")
     kinds = [known.kind for known in types.load()[type_name].kinds] if type_name else [kind]
     if version != api_version or kind not in kinds:
-        raise ApplyError(400, "BadRequest", f"invalid object type: {version}, Kind={kind}")
+        raise ApplyError(400, "BadRequest", f"invalid object type: {_kind_of(applied)}")
     metadata = applied.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise ApplyError(400, "BadRequest", "metadata.managedFields must be nil")

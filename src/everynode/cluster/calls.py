@@ -22,7 +22,7 @@ decode_object = msgspec.json.Decoder(Object).decode
 
 
 def is_true(value: str | None) -> bool:
-    """What a query parameter says that is true or false: whatever is there and not false is true."""
+    """Whether a query parameter says yes: whatever is there and is not false does."""
     return value is not None and value.lower() not in _FALSE
 
 

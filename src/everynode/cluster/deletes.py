@@ -60,6 +60,7 @@ def delete_collection(call: Call) -> Response:
 def read_options(call: Call) -> Options:
     """The options, from the body if there is one, else from the query."""
     sent = read_part(call, _PART, _TYPE) if call.request.body else _from_query(call)
+    call.warnings.clear()  # nobody is told of options that are not known
     return to_options(call, sent)
 
 
@@ -84,7 +85,8 @@ def to_options(call: Call, sent: Object) -> Options:
             '"Foreground", "Background", "Orphan", "nil"',
         )
     if options.dry_run not in (None, [], ["All"]):
-        raise _fault("dryRun", 'Unsupported value: supported values: "All"')
+        shown = msgspec.json.encode(options.dry_run).decode()
+        raise _fault("dryRun", f'Unsupported value: {shown}: supported values: "All"')
     return options
 
 

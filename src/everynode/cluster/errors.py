@@ -233,7 +233,8 @@ def invalid(resource: Named, name: str, faults: Sequence[Fault]) -> Refusal:
     details: Object = {"name": name} if name else {}
     if resource.group:
         details["group"] = resource.group
-    details["kind"] = resource.kind
+    if resource.kind:
+        details["kind"] = resource.kind
     details["causes"] = [
         {"reason": _cause(fault), "message": fault.message, "field": fault.path} for fault in faults
     ]
@@ -250,9 +251,9 @@ class _Options:
         self.plural = self.kind.lower()
 
 
-def bad_option(verb: str, option: str, message: str) -> Refusal:
+def bad_option(verb: str, option: str, *messages: str) -> Refusal:
     """An option of a request makes no sense; the verb is Create, Update, Patch, Delete or List."""
-    return invalid(_Options(verb), "", [Fault(option, message)])
+    return invalid(_Options(verb), "", [Fault(option, message) for message in messages])
 
 
 def _cause(fault: Fault) -> str:

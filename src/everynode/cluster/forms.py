@@ -7,16 +7,18 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from everynode.api import keys
 from everynode.cluster import table
 from everynode.cluster.accepts import Accept
 from everynode.cluster.calls import Call, decode_object
-from everynode.cluster.errors import Refusal
+from everynode.cluster.errors import Refusal, bad_request
 from everynode.cluster.store import Record
 
 Object = dict[str, Any]
 
 _VERSIONS: Final = ("v1", "v1beta1")
 _METADATA: Final = "PartialObjectMetadata"
+_INCLUDED: Final = ("Metadata", "Object", "None")
 
 
 class Form(Protocol):
@@ -42,14 +44,36 @@ def form_of(call: Call) -> Form:
         return Plain(call)
     if (version := accept.wanted("Table", _VERSIONS)) is not None:
         return Tables(call, version)
-    for kind in (_METADATA, f"{_METADATA}List"):
+    for kind, whole in ((_METADATA, False), (f"{_METADATA}List", True)):
         if (version := accept.wanted(kind, _VERSIONS)) is not None:
+            _check_number(call, kind, whole=whole)
             return Metadata(version)
     if not accept.plain:
-        kinds = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-        message = f"only the following media types are accepted: {kinds}"
-        raise Refusal(406, "NotAcceptable", message)
+        raise _not_acceptable(accept, watch=call.flag("watch"))
     return Plain(call)
+
+
+def _not_acceptable(accept: Accept, *, watch: bool) -> Refusal:
+    kinds = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    if watch:
+        kinds += ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    if accept.json:
+        message = f"only the following media types are accepted: {kinds}"
+        return Refusal(406, "NotAcceptable", message)
+    message = f"406: Not Acceptable\n\nAvailable representations: {kinds}"
+    return Refusal(406, "NotAcceptable", message, details={})
+
+
+def _check_number(call: Call, kind: str, *, whole: bool) -> None:
+    """One object has its metadata, a list has a list of them, and a watch brings one by one."""
+    lists = not call.name and not call.flag("watch")
+    if lists is whole:
+        return
+    group = call.kind.group.partition(".")[0] or "core"
+    shown = "unstructured.Unstructured" if call.kind.custom else f"{group}.{call.kind.kind}"
+    what = f"is a list (*{shown}List)" if lists else f"is not a list (*{shown})"
+    message = f"you requested {kind}, but the requested object {what}"
+    raise Refusal(406, "NotAcceptable", message)
 
 
 class Plain:
@@ -68,6 +92,8 @@ class Plain:
     def many(self, records: Sequence[Record], meta: Object) -> bytes:
         """A list, put together from stored bytes."""
         kind = self._call.kind
+        if kind.custom:
+            meta = {"continue": "", **meta}
         head = {"kind": kind.lists, "apiVersion": kind.api_version, "metadata": meta}
         show, prefix, cut = self._show, self._prefix, len(self._prefix)
         bodies = [show(record) for record in records]
@@ -91,7 +117,12 @@ class Tables:
     def __init__(self, call: Call, version: str) -> None:
         self._call = call
         self._version = version
-        self._include = call.query.get("includeObject", "Metadata")
+        self._include = call.query.get("includeObject") or "Metadata"
+        if self._include not in _INCLUDED:
+            raise bad_request(
+                "Unable to convert to Table as requested: includeObject: Invalid value: "
+                f"\"{self._include}\": must be 'Metadata', 'Object', 'None', or empty"
+            )
         self._columns = call.kind.columns if call.kind.custom else None
         self._headers = True
 
@@ -121,6 +152,9 @@ class Tables:
             headers=headers,
         )
         made["apiVersion"] = f"meta.k8s.io/{self._version}"
+        for row in made["rows"] if self._include == "Metadata" else ():
+            row["object"] = {**row["object"], "apiVersion": made["apiVersion"]}
+            row["object"]["metadata"] = _shown_metadata(row["object"]["metadata"])
         return msgspec.json.encode(made)
 
 
@@ -146,7 +180,17 @@ class Metadata:
         return msgspec.json.encode({**self._type, "metadata": meta})
 
     def _partial(self, record: Record) -> Object:
-        return {**self._type, "metadata": decode_object(record.body)["metadata"]}
+        return {**self._type, "metadata": _shown_metadata(decode_object(record.body)["metadata"])}
+
+
+def _shown_metadata(meta: Object) -> Object:
+    """Without the annotation that a DaemonSet only has when it is shown as a whole."""
+    annotations = meta.get("annotations")
+    if not annotations or keys.TEMPLATE_GENERATION not in annotations:
+        return meta
+    kept = {name: text for name, text in annotations.items() if name != keys.TEMPLATE_GENERATION}
+    rest = {name: value for name, value in meta.items() if name != "annotations"}
+    return {**rest, "annotations": kept} if kept else rest
 
 
 def _bookmark_meta(version: int, *, initial_end: bool) -> Object:

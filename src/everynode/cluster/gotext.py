@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
+
+_CONTROL: Final = re.compile(r"\\u00([01][0-9a-f])")
 
 
 def show(value: Any) -> str:
@@ -32,7 +35,7 @@ def literal(value: Any) -> str:
 
 def quote(text: str) -> str:
     """A text in quotation marks."""
-    return msgspec.json.encode(text).decode()
+    return _CONTROL.sub(r"\\x\1", msgspec.json.encode(text).decode())
 
 
 def type_of(value: Any) -> str:

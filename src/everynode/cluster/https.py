@@ -10,6 +10,7 @@ from typing import Final
 from aiohttp import web
 
 from everynode.clock import Clock
+from everynode.cluster.calls import is_true
 from everynode.cluster.errors import Refusal, bad_request, unauthorized
 from everynode.cluster.rest import HEALTH, Api
 from everynode.cluster.watches import Watch
@@ -18,7 +19,6 @@ from everynode.kube.requests import JSON, Request, Response
 MOST_BYTES: Final = 3 << 20  # of a request body, as the real server has it
 _HOSTS: Final = ("127.0.0.1", "localhost", "[::1]", "kubernetes", "kubernetes.default.svc")
 _LONGEST_LINE: Final = 1 << 16  # selectors can be long
-_WATCH: Final = ("true", "1")
 
 
 class PortError(Exception):
@@ -74,7 +74,7 @@ class HttpsServer:
             request = await _request(http)
         except Refusal as failure:
             return _whole(failure.response())
-        if request.method == "GET" and http.query.get("watch", "") in _WATCH:
+        if request.method == "GET" and is_true(http.query.get("watch")):
             answer = await self._api.open(request)
             if isinstance(answer, Watch):
                 return await _stream(http, answer)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from everynode.cluster import field_set
+from everynode.cluster import field_set, strict
 from everynode.cluster.comparison import compare
 from everynode.cluster.field_set import EMPTY, Tree
 from everynode.cluster.shape import Shape, custom_shape, shape_of
@@ -193,11 +194,17 @@ def track(
     owner = Owner(manager or "unknown", UPDATE, api_version, subresource)
     shape = shape_for(type_name, schema)
     reset = reset_fields(shape, subresource, status_apart=status_apart)
-    before = bare(old) if old is not None else {}
+    before = bare(old) if old is not None else _empty(type_name)
     changed = update(before, bare(new), entries, owner, shape=shape, reset=reset, time=time)
     if changed is None and _same_entries(old, new):
         return new
     return with_entries(new, entries if changed is None else changed)
+
+
+@cache
+def _empty(type_name: str | None) -> Object:
+    """What an object of a kind is before anybody has said anything; it must not be changed."""
+    return {} if type_name is None else strict.check({}, type_name=type_name)[0]
 
 
 def _same_entries(old: Object | None, new: Object) -> bool:

@@ -50,7 +50,10 @@ class NodeRules(Rules):
         return {**obj, "spec": spec, "status": status}
 
     def prepare_create(self, obj: Object, world: World) -> None:
-        """Taint it as not ready; the status stays."""
+        """The status stays, and nothing is counted."""
+
+    def admit(self, obj: Object, world: World) -> None:
+        """Taint it as not ready."""
         taints = obj["spec"].get("taints") or []
         mark = {"key": keys.TAINT_NOT_READY, "effect": "NoSchedule"}
         if not any(

@@ -9,6 +9,7 @@ from everynode.cluster.apply import apply
 from everynode.cluster.bodies import read_applied
 from everynode.cluster.calls import Call
 from everynode.cluster.errors import Refusal, bad_option, bad_request
+from everynode.cluster.gotext import quote
 from everynode.cluster.patch import patch_object
 from everynode.cluster.received import field_validation, media_type
 from everynode.kube.requests import APPLY_PATCH
@@ -104,6 +105,10 @@ def check_options(call: Call) -> None:
         raise bad_option("Patch", "fieldManager", "Required value: is required for apply patch")
     if not is_apply(call) and "force" in call.query:
         raise bad_option("Patch", "force", "Forbidden: may not be specified for non-apply patch")
+    for index, character in enumerate(manager):
+        if not character.isprintable():
+            what = f"invalid character U+{ord(character):04X} (at position {index})"
+            raise bad_option("Patch", "fieldManager", f"Invalid value: {quote(manager)}: {what}")
     if len(manager) > _LONGEST_MANAGER:
         message = f"Too long: may not be more than {_LONGEST_MANAGER} bytes"
         raise bad_option("Patch", "fieldManager", message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from everynode.cluster.calls import Place
-from everynode.cluster.errors import no_such_resource
+from everynode.cluster.errors import no_such_resource, not_found
 from everynode.cluster.kinds import Kind, Registry
 
 
@@ -37,6 +37,8 @@ def _place(rest: list[str], group: str, version: str, kinds: Registry) -> Place 
     if kind is None or not _scoped(kind, namespace, len(rest)):
         return None
     if len(rest) == 3 and kind.subresource(rest[2]) is None:
+        if kind.custom:
+            raise not_found(kind, rest[1])
         return None
     name, part = [*rest[1:], "", ""][:2]
     return Place(kind, namespace, name, part)

@@ -77,6 +77,9 @@ class PodRules(Rules):
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj)}
         if obj["spec"].get("schedulingGates"):
             set_condition(obj["status"], _GATED, world.now)
+
+    def admit(self, obj: Object, world: World) -> None:
+        """It gets an account, a priority and patience."""
         admission.admit_new(obj, world)
 
     def create_faults(self, obj: Object, world: World) -> list[Fault]:
@@ -118,6 +121,7 @@ class PodRules(Rules):
                 new["metadata"][key] = value
         status = new.setdefault("status", {})
         status.setdefault("phase", "Pending")
+        _list_address(status)
         quality = (old.get("status") or {}).get("qosClass")
         if quality:
             status["qosClass"] = quality
@@ -143,6 +147,15 @@ class PodRules(Rules):
             return 0
         period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 0)
         return 1 if period < 0 else int(period)
+
+
+def _list_address(status: Object) -> None:
+    """The one address is the first of all addresses."""
+    address, listed = status.get("podIP"), status.get("podIPs")
+    if address and (not listed or listed[0].get("ip") != address):
+        status["podIPs"] = [{"ip": address}]
+    elif listed and not address:
+        status["podIP"] = listed[0].get("ip", "")
 
 
 def _deadline_faults(after: Object, before: Object) -> list[Fault]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from everynode.cluster import budgets
-from everynode.cluster.calls import Call
+from everynode.cluster.calls import Call, is_true
 from everynode.cluster.errors import (
     Refusal,
     bad_option,
@@ -53,7 +53,8 @@ def list_objects(call: Call) -> Response:
         message = "Forbidden: sendInitialEvents is forbidden for list"
         raise _options_fault("sendInitialEvents", message)
     selection = selection_of(call)
-    limit = _number(call, "limit")
+    # Whoever takes any version gets all of it, as from the cache of a real server.
+    limit = 0 if call.query.get("resourceVersion") == "0" else _number(call, "limit")
     version, after, exact = _point_in_time(call, limit)
     found: list[Record] = []
     more = False
@@ -89,6 +90,7 @@ def selection_of(call: Call) -> Selection:
         call.query.get("labelSelector", ""),
         fields,
         selectable=call.kind.rules.fields,
+        custom=call.kind.custom,
     )
 
 
@@ -96,13 +98,14 @@ def watch(call: Call) -> Watch:
     """Begin a watch where the query says."""
     form = form_of(call)
     selection = selection_of(call)
-    version = _version(call.query.get("resourceVersion", ""))
-    match = call.query.get("resourceVersionMatch", "")
+    asked = call.query.get("resourceVersion", "")
+    _check_version(asked)
+    version = _version(asked)
     initial = call.query.get("sendInitialEvents")
-    _check_watch_list(initial, match)
+    _check_watch_list(call, initial)
     bookmarks = call.flag("allowWatchBookmarks")
-    begin_now = not version or initial == "true"
-    if initial == "false" and not version:
+    begin_now = not version or is_true(initial)
+    if initial is not None and not is_true(initial) and not version:
         since: int | None = call.site.store.version
     else:
         since = None if begin_now else version
@@ -120,7 +123,11 @@ def _watch_seconds(call: Call) -> float:
     return float(asked) if asked else call.site.clock.jitter(1800.0, 3600.0)
 
 
-def _check_watch_list(initial: str | None, match: str) -> None:
+def _check_watch_list(call: Call, initial: str | None) -> None:
+    match = call.query.get("resourceVersionMatch", "")
+    if call.query.get("continue") and not call.query.get("resourceVersion"):
+        message = "Forbidden: resourceVersionMatch is forbidden when continue is provided"
+        raise _options_fault("resourceVersionMatch", message)
     if initial is None:
         if match:
             raise _options_fault(
@@ -130,10 +137,11 @@ def _check_watch_list(initial: str | None, match: str) -> None:
             )
         return
     if match != "NotOlderThan":
-        raise _options_fault(
-            "resourceVersionMatch",
-            "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        )
+        needed = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        messages = [f"Forbidden: {needed}"]
+        if match:
+            messages.append(f'Unsupported value: "{match}": supported values: "NotOlderThan"')
+        raise bad_option("List", "resourceVersionMatch", *messages)
 
 
 def _options_fault(path: str, message: str) -> Refusal:
@@ -211,9 +219,15 @@ def _records(
 
 
 def _check_fresh(call: Call, asked: str) -> None:
-    version = _version(asked)
-    if version:
+    _check_version(asked)
+    if version := _version(asked):
         _check_not_ahead(call, version)
+
+
+def _check_version(asked: str) -> None:
+    """Reads of one object and watches are refused as if it were the server's fault."""
+    if asked and not _is_version(asked):
+        raise Refusal(500, "", _not_a_version(asked))
 
 
 def _check_not_ahead(call: Call, version: int) -> None:
@@ -225,11 +239,18 @@ def _check_not_ahead(call: Call, version: int) -> None:
 def _version(text: str) -> int:
     if not text:
         return 0
-    if not text.isascii() or not text.isdigit():
-        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        what = f'resourceVersion: Invalid value: "{text}": {why}'
-        raise bad_request(f"invalid resource version: {what}")
+    if not _is_version(text):
+        raise bad_request(f"invalid resource version: {_not_a_version(text)}")
     return int(text)
+
+
+def _is_version(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _not_a_version(text: str) -> str:
+    why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+    return f'resourceVersion: Invalid value: "{text}": {why}'
 
 
 def _number(call: Call, name: str) -> int:

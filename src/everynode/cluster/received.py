@@ -15,6 +15,7 @@ from everynode.kube.requests import JSON
 
 Object = dict[str, Any]
 
+_SHOWN: Final = 30  # characters
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 
 
@@ -87,10 +88,17 @@ def _check_named(call: Call) -> None:
         return  # read_object says better what is wrong
     for name, value in (("Kind", said.kind), ("apiVersion", said.api_version)):
         if not value:
+            sent = call.request.body.decode(errors="replace")
+            begun = sent if len(sent) <= _SHOWN else f"{sent[:_SHOWN]} ..."
             raise bad_request(
                 f"the object provided is unrecognized (must be of type {call.kind.kind}): "
-                f"Object '{name}' is missing"
+                f"Object '{name}' is missing in '{sent}' ({begun})"
             )
+    if said.api_version != call.kind.api_version:
+        raise bad_request(
+            f"the API version in the data ({said.api_version}) does not match the expected API "
+            f"version ({call.kind.api_version})"
+        )
 
 
 def read_part(call: Call, part: Part, type_name: str) -> Object:

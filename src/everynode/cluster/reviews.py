@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from everynode.api.validation.faults import invalid as fault
 from everynode.cluster.calls import Call
+from everynode.cluster.errors import invalid
 from everynode.cluster.reads import JSON_HEADERS
 from everynode.cluster.received import read_object
 from everynode.kube.requests import Response
@@ -19,7 +21,22 @@ GROUPS: Final = ("system:masters", "system:authenticated")
 
 def may_i(call: Call) -> Response:
     """SelfSubjectAccessReview."""
+    spec = read_object(call).get("spec") or {}
+    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is None and other is None:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise invalid(_Nameless(), "", [fault("spec.resourceAttributes", None, why)])
+    if resource is not None and other is not None:
+        why = "cannot be specified in combination with resourceAttributes"
+        raise invalid(_Nameless(), "", [fault("spec.nonResourceAttributes", other, why)])
     return _answer(call, {"allowed": True, "reason": f"{USER} may do everything"})
+
+
+class _Nameless:
+    """The real server forgets the kind here."""
+
+    group = "authorization.k8s.io"
+    kind = plural = ""
 
 
 def what_may_i(call: Call) -> Response:

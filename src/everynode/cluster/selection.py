@@ -37,18 +37,21 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=512)
-def select(namespace: str, labels: str, fields: str, *, selectable: Sequence[str]) -> Selection:
+def select(
+    namespace: str, labels: str, fields: str, *, selectable: Sequence[str], custom: bool = False
+) -> Selection:
     """Put a selection together; `selectable` names the fields that records carry, in order."""
     try:
         terms = parse_fields(fields).terms if fields else ()
         matcher = parse_query(labels) if labels else None
     except SelectorError as error:
         raise bad_request(str(error)) from None
-    readers = tuple((_reader(term.field, selectable), term.value, term.equal) for term in terms)
-    return Selection(namespace, matcher, readers)
+    readers = [_reader(term.field, selectable, custom=custom) for term in terms]
+    wanted = zip(readers, terms, strict=True)
+    return Selection(namespace, matcher, tuple((r, term.value, term.equal) for r, term in wanted))
 
 
-def _reader(field: str, selectable: Sequence[str]) -> Reader:
+def _reader(field: str, selectable: Sequence[str], *, custom: bool) -> Reader:
     if field == "metadata.name":
         return lambda record: record.name
     if field == "metadata.namespace":
@@ -56,7 +59,7 @@ def _reader(field: str, selectable: Sequence[str]) -> Reader:
     if field in selectable:
         index = selectable.index(field)
         return lambda record: record.fields[index]
-    if selectable:
+    if selectable or custom:
         raise bad_request(f"field label not supported: {field}")
     known = '"metadata.name", "metadata.namespace"'
     raise bad_request(f'"{field}" is not a known field selector: only {known}')

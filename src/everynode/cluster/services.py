@@ -31,22 +31,22 @@ class ServiceRules(Rules):
             spec["ports"] = [_port(port) for port in spec["ports"]]
         if spec["type"] != "ExternalName":
             spec.setdefault("internalTrafficPolicy", "Cluster")
-            # A headless service without a selector may get addresses of any kind.
-            both = spec.get("clusterIP") == "None" and not spec.get("selector")
-            spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
-            spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
         return {**obj, "spec": spec}
 
     def prepare_create(self, obj: Object, world: World) -> None:
+        """Nobody balances anything yet."""
+        obj["status"] = {"loadBalancer": {}}
+
+    def admit(self, obj: Object, world: World) -> None:
         """Choose an address."""
         spec = obj["spec"]
+        _choose_families(spec)
         if spec["type"] != "ExternalName" and not spec.get("clusterIP"):
             taken = {(s.get("spec") or {}).get("clusterIP") for s in world.all("services")}
             hosts = (str(host) for host in NETWORK.hosts())
             spec["clusterIP"] = next(host for host in hosts if host not in taken)
         if spec.get("clusterIP"):
             spec["clusterIPs"] = [spec["clusterIP"]]
-        obj["status"] = {"loadBalancer": {}}
 
     def prepare_update(self, new: Object, old: Object, world: World) -> None:
         """The address stays when the writer leaves it out."""
@@ -55,6 +55,7 @@ class ServiceRules(Rules):
             for key in ("clusterIP", "clusterIPs"):
                 if key in old["spec"]:
                     new["spec"].setdefault(key, old["spec"][key])
+        _choose_families(new["spec"])
 
     def create_faults(self, obj: Object, world: World) -> list[Fault]:
         """There must be ports, with names when there are several."""
@@ -75,6 +76,14 @@ class ServiceRules(Rules):
             path, message = "spec.clusterIPs[0]", "may not change once set"
             return [invalid(path, [after or ""], message)]
         return self.create_faults(new, world)
+
+
+def _choose_families(spec: Object) -> None:
+    if spec["type"] != "ExternalName":
+        # A headless service without a selector may get addresses of any kind.
+        both = spec.get("clusterIP") == "None" and not spec.get("selector")
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
 
 
 def _port(port: Object) -> Object:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from everynode.api.amount import parse_amount
 from everynode.api.daemonset import Fault
 from everynode.api.defaults import default_template
-from everynode.api.validation.faults import IMMUTABLE, forbidden, invalid, required
+from everynode.api.validation.faults import IMMUTABLE, forbidden, invalid, required, unsupported
 from everynode.api.validation.selector import check_selector, selects
 from everynode.api.validation.template import check_template
 from everynode.cluster.rules import Rules, World
@@ -15,6 +15,7 @@ from everynode.cluster.rules import Rules, World
 Object = dict[str, Any]
 
 _HIGHEST: Final = 1_000_000_000
+_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 SYSTEM_CLASSES: Final = {
     "system-node-critical": 2_000_001_000,
     "system-cluster-critical": 2_000_000_000,
@@ -104,6 +105,9 @@ class BudgetRules(SpecRules):
             amount = parse_amount(value, at_most_all=True) if value is not None else None
             if isinstance(amount, str):
                 faults.append(invalid(f"spec.{key}", value, amount))
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        if policy is not None and policy not in _POLICIES:
+            faults.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, _POLICIES))
         return [*faults, *check_selector(spec.get("selector") or {}, "spec.selector")]
 
     def update_faults(self, new: Object, old: Object, world: World) -> list[Fault]:

@@ -1,0 +1,41 @@
+"""All questions, by what they are about; each list is one conversation in its own namespace."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.agreement import (
+    about_daemonsets,
+    about_definitions,
+    about_deletes,
+    about_fields,
+    about_lists,
+    about_patches,
+    about_pods,
+    about_refusals,
+    about_stored,
+    about_watches,
+)
+from tests.agreement.question import Question
+
+CORPORA: Final[dict[str, list[Question]]] = {
+    "pods": [*about_pods.NEW_PODS, *about_pods.CHANGED_PODS, *about_pods.DELETED_PODS],
+    "daemonsets": about_daemonsets.DAEMONSETS,
+    "advanced daemonsets": about_daemonsets.ADVANCED_SETS,
+    "stored kinds": about_stored.STORED,
+    "selectors": about_lists.SELECTED,
+    "pages and points in time": about_lists.PAGES,
+    "tables and other forms": about_lists.FORMS,
+    "JSON patches": about_patches.JSON_PATCHES,
+    "merge patches": about_patches.MERGE_PATCHES,
+    "strategic patches": about_patches.STRATEGIC_PATCHES,
+    "server-side apply": about_patches.APPLIES,
+    "deletes": about_deletes.DELETES,
+    "evictions": about_deletes.EVICTIONS,
+    "unknown fields": about_fields.UNKNOWN,
+    "names and generations": about_fields.NAMES,
+    "protobuf": about_fields.PROTOBUFS,
+    "custom kinds": about_definitions.DEFINED,
+    "refusals": about_refusals.REFUSALS,
+    "watches that end": about_watches.ENDED,
+}
