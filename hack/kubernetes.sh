@@ -1,5 +1,5 @@
-# Shared by hack/kubernetes/build and hack/kubectl-old/build: builds programs of one Kubernetes release
-# from Go modules into a cache folder outside the repository. To be sourced by bash.
+# Shared by hack/kubernetes/build and hack/kubectl-old/build: builds programs of one Kubernetes release, and the etcd
+# that goes with it, from Go modules into a cache folder outside the repository. To be sourced by bash.
 #
 # The caller sets: module (the folder of the Go module that pins the release).
 # shellcheck shell=bash
@@ -51,6 +51,11 @@ take_lock() {
   flock 9
 }
 
+# package_of NAME: the Go package that is the program.
+package_of() {
+  if [ "$1" = etcd ]; then printf 'go.etcd.io/etcd/server/v3\n'; else printf 'k8s.io/kubernetes/cmd/%s\n' "$1"; fi
+}
+
 # go_build FOLDER NAME...: builds those that are missing, each put in place by a rename.
 go_build() {
   local folder=$1 name version key value started
@@ -65,10 +70,10 @@ go_build() {
   done
   for name; do
     [ -x "$folder/$name" ] && continue
-    say "Building $name $version ..."
+    say "Building $name for Kubernetes $version ..."
     started=$SECONDS
     (cd "$module" && CGO_ENABLED=0 go build -mod=readonly -trimpath -ldflags "$flags" \
-      -o "$work/$name" "k8s.io/kubernetes/cmd/$name" 9>&-)
+      -o "$work/$name" "$(package_of "$name")" 9>&-)
     mv "$work/$name" "$folder/$name"
     say "Built $name in $((SECONDS - started)) s."
   done
