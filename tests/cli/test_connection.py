@@ -8,7 +8,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from everynode.cli.connection import connect, explain, missing_permission
+from everynode.cli.connection import connect, explain
 from everynode.cli.errors import UserError
 from everynode.clock import SystemClock
 from everynode.kube.errors import (
@@ -82,6 +82,13 @@ async def test_something_that_is_no_api_server_is_named_so(tmp_path: Path) -> No
                 pass
 
 
+async def test_something_that_has_no_version_is_no_api_server(tmp_path: Path) -> None:
+    async with server("", status=404) as url:
+        with pytest.raises(UserError, match="not a Kubernetes API server"):
+            async with connect(SystemClock(), kubeconfig=kubeconfig(tmp_path, url)):
+                pass
+
+
 async def test_refused_credentials_say_log_in_again(tmp_path: Path) -> None:
     async with server("{}", status=401) as url:
         with pytest.raises(UserError, match="expired; log in again"):
@@ -110,36 +117,6 @@ async def test_a_wrong_context_names_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="asks for context 'there'; there are: here"):
         async with connect(SystemClock(), kubeconfig=file, context="there"):
             pass
-
-
-@pytest.mark.parametrize(
-    ("refused", "missing"),
-    [
-        (
-            'create resource "clusterroles" in API group "rbac.authorization.k8s.io"',
-            "create clusterroles.rbac.authorization.k8s.io",
-        ),
-        (
-            'patch resource "pods/status" in API group "" in the namespace "web"',
-            "patch pods/status in namespace web",
-        ),
-        (
-            'patch resource "daemonsets/status" in API group "apps" in the namespace "web"',
-            "patch daemonsets.apps/status in namespace web",
-        ),
-        (
-            'get resource "namespaces" in API group "" in the namespace "web"',
-            "get namespaces",
-        ),
-    ],
-)
-def test_a_missing_permission_is_named_as_a_role_would(refused: str, missing: str) -> None:
-    message = f'some "thing" is forbidden: User "eve" cannot {refused}'
-    assert missing_permission(Forbidden(message, status=403, asked=ASKED)) == missing
-
-
-def test_a_refusal_in_other_words_is_named_by_what_was_asked() -> None:
-    assert missing_permission(Forbidden("no", status=403, asked=ASKED)) == str(ASKED)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import io
 
-from everynode.cli.demo import show
+import pytest
+from click.testing import CliRunner
+
+from everynode.cli.demo import command, show
 
 
 async def test_the_demo_rolls_out_a_canary_and_then_the_rest_and_keeps_its_promises() -> None:
@@ -13,3 +16,10 @@ async def test_the_demo_rolls_out_a_canary_and_then_the_rest_and_keeps_its_promi
     assert "Rollout: 8 of 8 nodes run agent:v2" in text
     assert text.count("  kept  ") == 3
     assert "BROKEN" not in text
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--nodes", "4"), ("--nodes", "1001"), ("--speed", "0"), ("--speed", "nan")]
+)
+def test_numbers_that_make_no_sense_are_refused(wrong: tuple[str, str]) -> None:
+    assert CliRunner().invoke(command, wrong).exit_code == 2

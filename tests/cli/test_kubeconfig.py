@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from everynode.cli.errors import UserError
-from everynode.cli.kubeconfig import add
+from everynode.cli.kubeconfig import add, check
 
 Object = dict[str, Any]
 
@@ -28,7 +29,7 @@ def read(path: Path) -> Object:
 
 
 def test_a_new_file_has_the_cluster_as_its_current_one(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "config"
+    path = tmp_path / "config"
     assert add(path, config())
     assert read(path)["current-context"] == "everynode"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -65,6 +66,32 @@ def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path, text: str) 
     with pytest.raises(UserError, match="is not a kubeconfig"):
         add(path, config())
     assert path.read_text() == text
+
+
+def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "config"
+    with pytest.raises(UserError, match=r"there is no folder .*missing; choose another"):
+        check(path)
+    with pytest.raises(UserError, match="cannot write the kubeconfig"):
+        add(path, config())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_file_is_neither_read_nor_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(UserError, match="it is not a file; choose another"):
+        check(path)
+    with pytest.raises(UserError, match="it is not a file; choose another"):
+        add(path, config())
+    assert path.is_fifo()
+
+
+def test_a_file_that_can_be_added_to_passes(tmp_path: Path) -> None:
+    check(tmp_path / "config")
+    add(tmp_path / "config", config())
+    check(tmp_path / "config")
+    assert [each.name for each in tmp_path.iterdir()] == ["config"]
 
 
 def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:

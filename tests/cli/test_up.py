@@ -166,8 +166,35 @@ def test_a_kubeconfig_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -
     assert "choose another with --kubeconfig" in said
 
 
+def test_a_kubeconfig_in_a_folder_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
+    result = everynode("up", "--kubeconfig", str(tmp_path / "missing" / "kubeconfig"))
+    assert result.returncode == 1
+    assert result.stderr.startswith("everynode: cannot write the kubeconfig ")
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    kubeconfig = str(tmp_path / "kubeconfig")
+    said = refused("--data", str(tmp_path / "file" / "data"), "--kubeconfig", kubeconfig)
+    assert said.startswith("the data folder ")
+    assert said.endswith("; choose another folder with --data")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "cluster.db").write_text("something else")
+    said = refused("--data", str(tmp_path / "data"), "--kubeconfig", kubeconfig)
+    assert "is not a cluster's data" in said
+
+
 @pytest.mark.parametrize(
-    "wrong", [("--nodes", "-1"), ("--speed", "0"), ("--zones", "0"), ("--port", "70000")]
+    "wrong",
+    [
+        ("--nodes", "-1"),
+        ("--speed", "0"),
+        ("--speed", "nan"),
+        ("--zones", "0"),
+        ("--port", "70000"),
+    ],
 )
 def test_wrong_numbers_are_refused(wrong: tuple[str, str]) -> None:
     assert CliRunner().invoke(command, wrong).exit_code == 2

@@ -127,9 +127,11 @@ async def test_a_kind_watched_twice_is_checked_twice() -> None:
 async def test_an_address_that_is_taken_is_one_clear_line() -> None:
     health = Health()
     async with serve(("127.0.0.1", 0), health=health, metrics=None) as address:
-        line = rf"^--health-address: cannot listen on 127\.0\.0\.1:{address[1]}: Address already in use;"
+        line = (
+            rf"^--here: cannot listen on 127\.0\.0\.1:{address[1]}: Address already in use; choose"
+        )
         with pytest.raises(AddressError, match=line):
-            await serve(address, health=health, metrics=None, flag="--health-address").__aenter__()
+            await serve(address, health=health, metrics=None, flag="--here").__aenter__()
 
 
 @pytest.mark.parametrize(

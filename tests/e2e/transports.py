@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from everynode.cli.manifests.rbac import AT_HOME, EVERYWHERE, NATIVE, Rule
+from everynode.cli.manifests.rbac import AT_HOME, Rule, rules
 from everynode.cluster.local import WholeStream
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream, Transport, TransportError
@@ -40,9 +40,9 @@ def access_of(request: Request) -> Access:
     return Access(group, f"{resource}/{subresource}" if subresource else resource, verb)
 
 
-def granted(rules: Iterable[Rule] = (*EVERYWHERE, *NATIVE, *AT_HOME)) -> set[Access]:
+def granted(given: Iterable[Rule] = (*rules(native=True), *AT_HOME)) -> set[Access]:
     """Everything that rules permit."""
-    return {Access(rule.group, rule.resource, verb) for rule in rules for verb in rule.verbs}
+    return {Access(rule.group, rule.resource, verb) for rule in given for verb in rule.verbs}
 
 
 class Permitted:

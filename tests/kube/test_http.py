@@ -174,7 +174,7 @@ async def test_a_plain_server_that_is_asked_in_tls_is_named_so() -> None:
     async with serving(None) as server:
         url = server.url.replace("http:", "https:")
         async with talking(Access(url, NOBODY, insecure=True)) as transport:
-            with pytest.raises(TransportError, match="it does not answer in TLS .* http://"):
+            with pytest.raises(TransportError, match=r"it does not answer in TLS .* http://"):
                 await transport.send(Request("GET", "/x"))
 
 

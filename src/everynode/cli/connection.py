@@ -10,11 +10,13 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
+from everynode.api.validation.names import dns_label
 from everynode.cli.errors import UserError
+from everynode.cli.permissions import missing_permission, missing_permissions
 from everynode.clock import Clock
 from everynode.kube import errors
 from everynode.kube.client import Client
-from everynode.kube.config import load
+from everynode.kube.config import Access, load
 from everynode.kube.credentials import ConfigError
 from everynode.kube.errors import KubeError
 from everynode.kube.http import HttpTransport
@@ -25,11 +27,6 @@ OLDEST: Final = (1, 30)  # the oldest Kubernetes we know to work
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DIGITS: Final = re.compile(r"\d+")
-# RBAC's own words for what is missing; a request to apply may lack either patch or create.
-_CANNOT: Final = re.compile(
-    r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
-    r'(?: in the namespace "(?P<namespace>[^"]*)")?'
-)
 
 
 def connection_options(function: Function) -> Function:
@@ -46,16 +43,22 @@ def connection_options(function: Function) -> Function:
     )(function)
 
 
-def open_client(clock: Clock, *, kubeconfig: str = "", context: str = "") -> Client:
-    """Return a client of the cluster that was chosen, before anything is asked of it.
+def check_namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Refuse what no namespace can be called; for options that name one, or none."""
+    if value and any(dns_label(value)):
+        raise click.BadParameter(
+            f"{value!r} is not the name of a namespace: at most 63 lower case letters, digits and "
+            "'-', with a letter or digit at both ends"
+        )
+    return value
 
-    Raises UserError when the kubeconfig leads nowhere.
-    """
+
+def find_access(clock: Clock, *, kubeconfig: str = "", context: str = "") -> Access:
+    """Return the way to the cluster that was chosen; raises UserError where it leads nowhere."""
     try:
-        access = load(clock, kubeconfig=kubeconfig, context=context)
+        return load(clock, kubeconfig=kubeconfig, context=context)
     except ConfigError as error:
         raise UserError(str(error)) from error
-    return Client(HttpTransport(access, clock), clock)
 
 
 @asynccontextmanager
@@ -66,20 +69,26 @@ async def connect(
 
     Raises UserError when it does not; whatever the server refuses later becomes one too.
     """
-    client = open_client(clock, kubeconfig=kubeconfig, context=context)
+    access = find_access(clock, kubeconfig=kubeconfig, context=context)
+    client = Client(HttpTransport(access, clock), clock)
     try:
-        version = await _version(client)
-        if version < OLDEST:
-            click.echo(
-                f"warning: this is Kubernetes {version[0]}.{version[1]}; "
-                f"{OLDEST[0]}.{OLDEST[1]} is the oldest that Everynode is made for",
-                err=True,
-            )
+        await check_server(client)
         yield client
     except KubeError as error:
         raise explain(error) from error
     finally:
         await client.close()
+
+
+async def check_server(client: Client) -> None:
+    """Warn of a server that is too old; raises UserError or KubeError where there is none."""
+    version = await _version(client)
+    if version < OLDEST:
+        click.echo(
+            f"warning: this is Kubernetes {version[0]}.{version[1]}; "
+            f"{OLDEST[0]}.{OLDEST[1]} is the oldest that Everynode is made for",
+            err=True,
+        )
 
 
 class _Version(msgspec.Struct):
@@ -93,7 +102,7 @@ _decode_version: Final = msgspec.json.Decoder(_Version).decode
 async def _version(client: Client) -> tuple[int, int]:
     try:
         answer = await client.read(Request("GET", "/version"), _decode_version)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, errors.NotServed):
         raise UserError(
             "the server that was reached is not a Kubernetes API server; "
             "check the server of the kubeconfig, and whether a proxy answers in its place"
@@ -126,29 +135,6 @@ def explain(error: KubeError) -> UserError:
         case errors.NotServed():
             return UserError(f"the server does not serve {error.asked.resource}: {said}")
     return UserError(f"cannot {error.asked}: {said}" if error.asked.verb else said)
-
-
-def missing_permission(error: errors.Forbidden) -> str:
-    """Name the verb and the resource, as a role would, that a refusal was about."""
-    found = _CANNOT.search(error.message)
-    if found is None:
-        return str(error.asked)
-    resource = found["resource"]
-    if found["group"]:
-        plural, slash, subresource = resource.partition("/")
-        resource = f"{plural}.{found['group']}{slash}{subresource}"
-    # A namespace is said to be in itself.
-    within = found["namespace"] if resource != "namespaces" else ""
-    where = f" in namespace {within}" if within else ""
-    return f"{found['verb']} {resource}{where}"
-
-
-def missing_permissions(missing: list[str]) -> UserError:
-    """Say which permissions somebody has to grant."""
-    return UserError(
-        f"you lack the permission to {', '.join(missing)}; "
-        "ask a cluster administrator for it, or choose another --context"
-    )
 
 
 def one_line(text: str) -> str:

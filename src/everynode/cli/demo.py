@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, TextIO
 
@@ -13,6 +14,7 @@ from everynode.api.decode import Decoder
 from everynode.api.objects import Pod
 from everynode.cli.errors import UserError
 from everynode.cli.picture import Mark, Picture
+from everynode.cli.simulation import speed_option
 from everynode.clock import Clock, SystemClock
 from everynode.cluster.local import LocalTransport
 from everynode.cluster.machinery.behaviour import Behaviour
@@ -29,9 +31,10 @@ from everynode.kube.resources import ADVANCED, PODS
 from everynode.kube.watch import Watcher
 
 NODES: Final = 20
+MOST_NODES: Final = 1000  # as many as a screen can show
 CANARIES: Final = 2
 BUDGET: Final = 3
-_PATIENCE: Final = 60.0  # real seconds for one step; far more than any takes
+_PATIENCE: Final = 60.0  # real seconds without any change; far more than any takes
 _OLD, _NEW = "agent:v1", "agent:v2"
 
 
@@ -88,9 +91,9 @@ class Fleet:
     async def until(self, reached: Callable[[], bool], what: str) -> None:
         """Wait for something to become true."""
         try:
-            async with asyncio.timeout(_PATIENCE):
-                while not reached():
-                    self._changed.clear()
+            while not reached():
+                self._changed.clear()
+                async with asyncio.timeout(_PATIENCE):
                     await self._changed.wait()
         except TimeoutError:
             raise UserError(f"the demo gave up waiting until {what}") from None
@@ -100,8 +103,8 @@ class Fleet:
         if self._judging:
             up = sum(mark in (Mark.OLD, Mark.NEW) for mark in marks.values())
             self.most_down = max(self.most_down, len(self._nodes) - up)
-            places = [node_of(pod) for pod in self.pods.all().values()]
-            self.most_together = max(self.most_together, *map(places.count, places), 0)
+            places = Counter(node_of(pod) for pod in self.pods.all().values())
+            self.most_together = max(self.most_together, *places.values())
         goal, image = (Mark.NEW, _NEW) if self._judging else (Mark.OLD, _OLD)
         there = sum(mark is goal for mark in marks.values())
         caption = f"{self.phase}: {there} of {len(self._nodes)} nodes run {image}"
@@ -182,12 +185,16 @@ def _conclude(fleet: Fleet, picture: Picture, *, held: int, seconds: float) -> N
 
 
 @click.command()
-@click.option("--nodes", default=NODES, show_default=True, type=click.IntRange(min=3))
-@click.option("--speed", default=4.0, show_default=True, help="Simulated seconds per real one.")
+@click.option(
+    "--nodes",
+    default=NODES,
+    show_default=True,
+    type=click.IntRange(BUDGET + CANARIES, MOST_NODES),
+    help="How many nodes the cluster has.",
+)
+@speed_option(4.0)
 def command(nodes: int, speed: float) -> None:
     """Watch a canary rollout over an embedded cluster. Ends by itself, leaves nothing behind."""
-    if nodes < BUDGET + CANARIES:
-        raise UserError(f"the demo needs at least {BUDGET + CANARIES} nodes")
     try:
         asyncio.run(show(nodes, speed, sys.stdout))
     except ExceptionGroup as group:

@@ -6,8 +6,7 @@ import asyncio
 
 import click
 
-from everynode.api.validation.names import dns_label
-from everynode.cli.connection import connect, connection_options
+from everynode.cli.connection import check_namespace, connect, connection_options
 from everynode.cli.manifests import NAMESPACE, Settings, objects
 from everynode.cli.manifests.apply import Consent, carry_out, plan, wait_until_established
 from everynode.cli.manifests.names import Object
@@ -15,12 +14,6 @@ from everynode.cli.manifests.takeover import helm_release
 from everynode.cli.manifests.text import as_yaml
 from everynode.clock import Clock, SystemClock
 from everynode.kube.client import Client
-
-
-def _namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    for message in dns_label(value):
-        raise click.BadParameter(message)
-    return value
 
 
 def _image(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -41,7 +34,7 @@ def _image(context: click.Context, parameter: click.Parameter, value: str) -> st
     "--namespace",
     default=NAMESPACE,
     show_default=True,
-    callback=_namespace,
+    callback=check_namespace,
     help="Where the controller lives.",
 )
 @click.option("--native", is_flag=True, help="Serve native (apps/v1) DaemonSets, too.")

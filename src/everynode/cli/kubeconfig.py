@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,16 @@ def add(path: Path, config: Object) -> bool:
     return bool(merged["current-context"] == config["current-context"])
 
 
+def check(path: Path) -> None:
+    """Raise UserError where a cluster could not be added, before it is started in vain."""
+    _read(path)
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise _refusal("write", path, f"there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise _refusal("write", path, f"the folder {folder} cannot be written to")
+
+
 def merge(present: Object, config: Object) -> Object:
     """A kubeconfig with the entries of both; those of the same name are replaced."""
     merged: Object = {"apiVersion": "v1", "kind": "Config", **present}
@@ -41,13 +52,14 @@ def merge(present: Object, config: Object) -> Object:
 
 def _read(path: Path) -> Object:
     try:
+        # Devices may have no end, and must not be replaced by a file.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise _refusal("use", path, "it is not a file")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"cannot read the kubeconfig {path}: {_why(error)}; choose another with --kubeconfig"
-        ) from None
+        raise _refusal("read", path, _why(error)) from None
     try:
         found = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -63,20 +75,24 @@ def _read(path: Path) -> Object:
 
 
 def _write(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    target = path.resolve()
+    part = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
-            part.replace(path.resolve())
+            part.replace(target)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        raise UserError(
-            f"cannot write the kubeconfig {path}: {_why(error)}; choose another with --kubeconfig"
-        ) from None
+        raise _refusal("write", path, _why(error)) from None
+
+
+def _refusal(verb: str, path: Path, why: str) -> UserError:
+    return UserError(
+        f"cannot {verb} the kubeconfig {path}: {why}; choose another with --kubeconfig"
+    )
 
 
 def _why(error: Exception) -> str:

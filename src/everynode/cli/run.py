@@ -13,13 +13,16 @@ from typing import Final
 import click
 
 from everynode.cli import process
-from everynode.cli.connection import connection_options, open_client
+from everynode.cli.connection import check_namespace, connection_options, find_access
 from everynode.cli.errors import UserError
+from everynode.cli.prerequisites import Needs, check
 from everynode.clock import Clock, SystemClock
 from everynode.controller import log
 from everynode.controller.health import AddressError, parse_address, serve
 from everynode.controller.leader import Election, Leadership, Unopposed
 from everynode.controller.run import Controller, Options
+from everynode.kube.client import Client
+from everynode.kube.http import HttpTransport
 from everynode.kube.transport import Transport
 
 _OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -40,7 +43,12 @@ class Settings:
 
 
 @click.command("run")
-@click.option("--namespace", default="", help="Serve only this namespace; all by default.")
+@click.option(
+    "--namespace",
+    default="",
+    callback=check_namespace,
+    help="Serve only this namespace; all by default.",
+)
 @click.option(
     "--native",
     is_flag=True,
@@ -63,6 +71,7 @@ class Settings:
 @click.option(
     "--lease-namespace",
     default="",
+    callback=check_namespace,
     help=f"Where the leader's Lease is; the pod's own namespace, else {_LEASE_NAMESPACE}.",
 )
 @click.option(
@@ -126,7 +135,8 @@ def command(
 
 
 async def _run(clock: Clock, settings: Settings) -> None:
-    client = open_client(clock, kubeconfig=settings.kubeconfig, context=settings.context)
+    access = find_access(clock, kubeconfig=settings.kubeconfig, context=settings.context)
+    client = Client(HttpTransport(access, clock), clock)
     leadership = _leadership(client.transport, clock, settings)
     controller = Controller(client.transport, clock, settings.controller, leadership=leadership)
     try:
@@ -141,9 +151,16 @@ async def _run(clock: Clock, settings: Settings) -> None:
                     await stack.enter_async_context(
                         serve(where, health=controller.health, metrics=metrics, flag=flag)
                     )
+            if access.context:  # else this is a pod, which has patience
+                await check(client, _needs(settings))
             await controller.run()
     except AddressError as error:
         raise UserError(str(error)) from None
+
+
+def _needs(settings: Settings) -> Needs:
+    home = _lease_namespace(settings) if settings.elect else ""
+    return Needs(controller=settings.controller, lease_namespace=home)
 
 
 def _leadership(transport: Transport, clock: Clock, settings: Settings) -> Leadership:
@@ -153,11 +170,13 @@ def _leadership(transport: Transport, clock: Clock, settings: Settings) -> Leade
         transport,
         clock,
         identity=f"{socket.gethostname()}_{os.getpid()}_{clock.uid()}",
-        namespace=settings.lease_namespace or _own_namespace(),
+        namespace=_lease_namespace(settings),
     )
 
 
-def _own_namespace() -> str:
+def _lease_namespace(settings: Settings) -> str:
+    if settings.lease_namespace:
+        return settings.lease_namespace
     try:
         return _OWN_NAMESPACE.read_text(encoding="utf-8").strip()
     except OSError:

@@ -1,9 +1,11 @@
-"""Telling a simulation something while it runs: only where there is one."""
+"""How fast a simulation is, and telling it something while it runs: only where there is one."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
+import click
 import msgspec
 
 from everynode.cli.errors import UserError
@@ -17,6 +19,26 @@ Object = dict[str, Any]
 
 decode: Final = msgspec.json.Decoder(Object).decode
 MANAGER: Final = "everynode-cli"
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def speed_option(default: float) -> Callable[[Function], Function]:
+    """Give a command --speed."""
+    return click.option(
+        "--speed",
+        type=float,
+        default=default,
+        show_default=True,
+        callback=_check_speed,
+        help="How many times faster than in reality pods start, stop and fail.",
+    )
+
+
+def _check_speed(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if not 0.001 <= value <= 10_000:  # nor is it so for a value that is no number
+        raise click.BadParameter("give a number from 0.001 to 10000")
+    return value
 
 
 async def annotate_node(client: Client, name: str, annotations: dict[str, str | None]) -> None:

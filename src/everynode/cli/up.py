@@ -17,6 +17,7 @@ import click
 from everynode.cli import kubeconfig as kubeconfigs
 from everynode.cli import process
 from everynode.cli.errors import UserError
+from everynode.cli.simulation import speed_option
 from everynode.cli.site import Site
 from everynode.clock import Clock, SystemClock
 from everynode.cluster.https import PortError
@@ -47,12 +48,7 @@ class Wishes:
     speed: float
     zones: int
     kubernetes: bool
-
-
-def _positive(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    if not 0.001 <= value <= 10_000:
-        raise click.BadParameter("give a number from 0.001 to 10000")
-    return value
+    controller: bool
 
 
 @click.command("up")
@@ -82,14 +78,7 @@ def _positive(context: click.Context, parameter: click.Parameter, value: float) 
     default=None,
     help="A folder that keeps the cluster until the next time; without it, it is forgotten.",
 )
-@click.option(
-    "--speed",
-    type=float,
-    default=1.0,
-    show_default=True,
-    callback=_positive,
-    help="How many times faster than real ones simulated things happen.",
-)
+@speed_option(1.0)
 @click.option(
     "--zones",
     type=click.IntRange(1, MOST_ZONES),
@@ -102,6 +91,15 @@ def _positive(context: click.Context, parameter: click.Parameter, value: float) 
     is_flag=True,
     help="Behind the nodes run the real kube-apiserver, etcd, kube-scheduler and "
     "kube-controller-manager (make kubernetes).",
+)
+@click.option(
+    "--no-controller",
+    "controller",
+    is_flag=True,
+    flag_value=False,
+    default=True,
+    help="Only the cluster: nobody serves DaemonSets until you start `everynode run`, or another "
+    "controller, yourself.",
 )
 @click.option("--log-level", type=click.Choice(log.LEVELS), default="warning", show_default=True)
 def command(*, log_level: str, **wishes: Any) -> None:
@@ -116,6 +114,7 @@ def command(*, log_level: str, **wishes: Any) -> None:
 
 
 async def _up(clock: Clock, wishes: Wishes) -> None:
+    kubeconfigs.check(wishes.kubeconfig)
     async with _start(clock, wishes) as site:
         current = kubeconfigs.add(wishes.kubeconfig, site.kubeconfig)
         machinery = Machinery(site.transport, clock, site.machinery)
@@ -123,10 +122,11 @@ async def _up(clock: Clock, wishes: Wishes) -> None:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_guard(site))
                 group.create_task(machinery.run())
-                group.create_task(_run_controller(site.transport, clock))
+                if wishes.controller:
+                    group.create_task(_run_controller(site.transport, clock))
                 await machinery.ready()
                 click.echo(f"{wishes.nodes} nodes at {site.url}; Ctrl-C stops them")
-                click.echo(_what_next(wishes.kubeconfig, current=current))
+                click.echo(_what_next(wishes, current=current))
                 click.echo("ready")
         except BaseExceptionGroup as errors:
             raise _what_to_mend(errors) from None
@@ -141,12 +141,16 @@ async def _run_controller(transport: Transport, clock: Clock) -> None:
     await Controller(transport, clock, ControllerOptions(native=True)).run()
 
 
-def _what_next(kubeconfig: Path, *, current: bool) -> str:
-    kubectl = "kubectl" if current else "kubectl --context everynode"
-    steps = [f"export KUBECONFIG={shlex.quote(str(kubeconfig.absolute()))}", f"{kubectl} get nodes"]
+def _what_next(wishes: Wishes, *, current: bool) -> str:
+    context = "" if current else " --context everynode"
+    kubectl = f"kubectl{context}"
+    path = shlex.quote(str(wishes.kubeconfig.absolute()))
+    steps = [f"export KUBECONFIG={path}", f"{kubectl} get nodes"]
+    if not wishes.controller:
+        steps += [f"everynode install{context}", f"everynode run --native{context}"]
     if EXAMPLE.is_file():
         steps.append(f"{kubectl} apply -f {EXAMPLE}")
-    steps += [f"{kubectl} get pods -o wide -w", "everynode node stop node-0001"]
+    steps += [f"{kubectl} get pods -o wide -w", f"everynode node stop node-0001{context}"]
     return f"try: {'; '.join(steps)}"
 
 
@@ -169,7 +173,7 @@ async def _start_embedded(
     try:
         server = Server(clock=clock, data=wishes.data)
     except DataError as error:
-        raise UserError(str(error)) from None
+        raise _data_trouble(error) from None
     try:
         await server.start(port=wishes.port)
         yield Site(
@@ -189,7 +193,12 @@ async def _broken(server: Server) -> NoReturn:
     try:
         await server.broken()
     except DataError as error:
-        raise UserError(str(error)) from None
+        raise _data_trouble(error) from None
+
+
+def _data_trouble(error: DataError) -> UserError:
+    said = str(error)
+    return UserError(said if "choose" in said else f"{said}; choose another folder with --data")
 
 
 def _what_to_mend(group: BaseExceptionGroup[BaseException]) -> BaseException:

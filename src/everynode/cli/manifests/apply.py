@@ -9,10 +9,16 @@ from typing import Any, Final
 
 import msgspec
 
-from everynode.cli.connection import missing_permission, missing_permissions, one_line
+from everynode.cli.connection import one_line
 from everynode.cli.errors import UserError
 from everynode.cli.manifests.names import MANAGER, Object, is_ours
 from everynode.cli.manifests.takeover import is_kruises, take_over
+from everynode.cli.permissions import (
+    Permission,
+    is_allowed,
+    missing_permission,
+    missing_permissions,
+)
 from everynode.clock import Clock
 from everynode.kube import verbs
 from everynode.kube.client import Client
@@ -23,13 +29,6 @@ from everynode.kube.resources import CRDS, NAMESPACES, Resource
 ESTABLISHED_WITHIN: Final = 60.0
 _LOOK_EVERY: Final = 0.2
 _RBAC: Final = "rbac.authorization.k8s.io"
-_REVIEWS: Final = Resource(
-    "authorization.k8s.io",
-    "v1",
-    "selfsubjectaccessreviews",
-    "SelfSubjectAccessReview",
-    namespaced=False,
-)
 RESOURCES: Final = {
     resource.kind: resource
     for resource in (
@@ -268,21 +267,15 @@ async def _ask(client: Client, step: Step, objections: Objections) -> None:
     """Ask for the permissions to apply an object whose namespace is still to come."""
     resource = step.resource
     for verb in ("create", "patch"):
-        attributes = {
-            "group": resource.group,
-            "resource": resource.plural,
-            "verb": verb,
-            "namespace": step.namespace,
-            "name": step.name,
-        }
-        body = {
-            "apiVersion": _REVIEWS.api_version,
-            "kind": _REVIEWS.kind,
-            "spec": {"resourceAttributes": attributes},
-        }
-        answer = await client.read(verbs.create(_REVIEWS, body), _decode)
-        if not answer["status"].get("allowed"):
-            objections.lacks(f"{verb} {resource.full_name} in namespace {step.namespace}")
+        permission = Permission(
+            verb=verb,
+            group=resource.group,
+            resource=resource.plural,
+            namespace=step.namespace,
+            name=step.name,
+        )
+        if not await is_allowed(client, permission):
+            objections.lacks(str(permission))
 
 
 def _request(step: Step, *, force: bool, dry_run: bool = False) -> Request:

@@ -46,8 +46,10 @@ def _daemonset_rules(group: str, kind: str) -> tuple[Rule, ...]:
     )
 
 
+ADVANCED: Final = _daemonset_rules(KRUISE_GROUP, "Advanced DaemonSets")
+"""Needed in all namespaces when Advanced DaemonSets are served."""
+
 EVERYWHERE: Final = (
-    *_daemonset_rules(KRUISE_GROUP, "Advanced DaemonSets"),
     Rule(
         "",
         "nodes",
@@ -70,10 +72,10 @@ EVERYWHERE: Final = (
     ),
     Rule("", "events", ("create", "patch"), "tell people what happened, beside the DaemonSet"),
 )
-"""Needed in all namespaces."""
+"""Needed in all namespaces, whatever is served."""
 
 NATIVE: Final = _daemonset_rules(NATIVE_GROUP, "native DaemonSets, with --native")
-"""Needed besides when native DaemonSets are served."""
+"""Needed in all namespaces when native DaemonSets are served."""
 
 AT_HOME: Final = (
     Rule(
@@ -111,9 +113,9 @@ _EDIT: Final = (
 )
 
 
-def rules(*, native: bool) -> tuple[Rule, ...]:
+def rules(*, native: bool, advanced: bool = True) -> tuple[Rule, ...]:
     """Everything the controller may do in all namespaces."""
-    return EVERYWHERE + NATIVE if native else EVERYWHERE
+    return (ADVANCED if advanced else ()) + EVERYWHERE + (NATIVE if native else ())
 
 
 def access(namespace: str, *, native: bool) -> list[Object]:
