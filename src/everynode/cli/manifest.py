@@ -10,8 +10,9 @@ from typing import Any
 import yaml
 
 from everynode.api import keys
-from everynode.api.versions import decode_daemonset
+from everynode.api.validation import validate_daemonset
 from everynode.cli.errors import UserError
+from everynode.sim.rehearsal import prepare
 
 Object = dict[str, Any]
 
@@ -60,10 +61,7 @@ def _check(name: str, manifest: Object) -> None:
         raise UserError(f"{name}: metadata.name: the DaemonSet has no name")
     if not isinstance(manifest.get("spec"), dict):
         raise UserError(f"{name}: spec: the DaemonSet has none")
-    try:
-        faults = decode_daemonset(manifest).faults
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{name}: {error}") from None
+    faults = validate_daemonset(prepare(manifest))
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         raise UserError(f"{name}: {faults[0]}{more}")

@@ -137,6 +137,8 @@ class Fleet:
         if self._began is not None and before != (len(self.updated), self._down):
             self.changed_at = self._clock.monotonic()
             time = round(self.changed_at - self._began, 3)
+            if self.curve[-1][0] == time:
+                self.curve.pop()
             self.curve.append((time, len(self.updated), self._down))
 
     def _look_again(self, node: str, at: float) -> None:

@@ -7,12 +7,14 @@ import gc
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
 from everynode.api.amount import scale
 from everynode.api.objects import Pod
+from everynode.api.validation import validate_daemonset, validate_update
 from everynode.cluster.local import LocalTransport
 from everynode.cluster.machinery.behaviour import Behaviour
 from everynode.cluster.machinery.run import Machinery
@@ -102,6 +104,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 def forecast(question: Question, told: Callable[[str, int], None] = lambda *_: None) -> Forecast:
     """Roll it out in a simulated cluster; `told` hears how far it is. Raises ForecastError."""
+    _refuse(question)
     loop = SimLoop(question.seed)
     try:
         with _few_collections():
@@ -109,6 +112,14 @@ def forecast(question: Question, told: Callable[[str, int], None] = lambda *_: N
             return found
     finally:
         loop.close()
+
+
+def _refuse(question: Question) -> None:
+    """Whatever an API server would not take."""
+    old, new = prepare(question.old), prepare(question.new)
+    faults = validate_daemonset(old) or validate_daemonset(new) or validate_update(old, new)
+    for fault in faults:
+        raise ForecastError(f"{new['metadata']['name']}: {fault}")
 
 
 @contextmanager
@@ -154,6 +165,8 @@ class _Rollout:
         """From an empty cluster to the end of the update."""
         create = self._loop.create_task
         tasks = [create(self._machinery.run()), create(self._controller.run())]
+        await self._try_out(self._question.old)
+        await self._try_out(self._question.new)
         await self._machinery.ready()
         await self._label()
         await self._install()
@@ -173,6 +186,14 @@ class _Rollout:
 
     # --- The steps -------------------------------------------------------------------------------
 
+    async def _try_out(self, manifest: Object) -> None:
+        """Whether a server would take it, fields that it does not know included."""
+        made = prepare(manifest)
+        resource = KINDS[made["apiVersion"]]
+        request = verbs.create(resource, made, namespace=NAMESPACE, dry_run=True)
+        strict = (*request.query, ("fieldValidation", "Strict"))
+        await self._write(replace(request, query=strict))
+
     async def _label(self) -> None:
         names = sorted(self._fleet.nodes())
         for key, value, count in self._question.labels:
@@ -182,7 +203,8 @@ class _Rollout:
 
     async def _install(self) -> None:
         manifest = installed(prepare(self._question.old))
-        await self._write(verbs.create(self._resource, manifest, namespace=NAMESPACE))
+        resource = KINDS[manifest["apiVersion"]]
+        await self._write(verbs.create(resource, manifest, namespace=NAMESPACE))
         deadline = self._clock.monotonic() + _INSTALL + _rests(self._question)
         while not self._is_installed():
             if self._clock.monotonic() > deadline:
@@ -239,7 +261,7 @@ class _Rollout:
                 return
             except KubeError as error:
                 if error.status != 409:
-                    raise ForecastError(f"the new version is refused: {error}") from None
+                    raise ForecastError(f"the new version is refused: {error.message}") from None
         raise ForecastError("the new version could not be written")
 
     async def _follow(self, began: float) -> bool:
@@ -324,7 +346,7 @@ class _Rollout:
         try:
             await self._client.write(request, bytes)
         except KubeError as error:
-            raise ForecastError(str(error)) from None
+            raise ForecastError(error.message) from None
 
 
 def _ending(
