@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from everynode.api.daemonset import Fault
 from everynode.api.validation.faults import IMMUTABLE, invalid, required, unsupported
 from everynode.cluster.conditions import set_condition
@@ -193,6 +195,22 @@ def kinds_of(definition: Object, rules: type[CustomRules] = CustomRules) -> list
     return made
 
 
+# Definitions that were read before: a large one takes its time, and many clusters begin alike.
+_READ: Final[dict[tuple[bytes, type[CustomRules]], list[Kind]]] = {}
+_MOST_READ: Final = 4
+
+
+def _read_kinds(body: bytes, rules: type[CustomRules]) -> list[Kind]:
+    """The kinds of a stored definition."""
+    found = _READ.get((body, rules))
+    if found is None:
+        found = kinds_of(msgspec.json.decode(body), rules)
+        if len(_READ) >= _MOST_READ:
+            del _READ[next(iter(_READ))]
+        _READ[body, rules] = found
+    return found
+
+
 def _rank(version: str) -> tuple[int, int, int]:
     """v2 before v1, v1 before v1beta1, that before v1alpha1, and all before anything else."""
     found = _VERSION.fullmatch(version)
@@ -210,10 +228,9 @@ class Definitions:
         self._special = special  # definitions whose objects have more rules than a schema can say
         self._made: dict[str, list[Kind]] = {}
 
-    def define(self, definition: Object) -> None:
+    def define(self, name: str, body: bytes) -> None:
         """Serve what a new or changed definition says."""
-        name = definition["metadata"]["name"]
-        made = kinds_of(definition, self._special.get(name, CustomRules))
+        made = _read_kinds(body, self._special.get(name, CustomRules))
         self.forget(name)
         self._made[name] = made
         for kind in made:

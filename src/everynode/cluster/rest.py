@@ -15,7 +15,7 @@ from everynode.clock import Clock
 from everynode.cluster import deletes, podparts, reads, reviews, subresources, writes
 from everynode.cluster.bootstrap import first_objects
 from everynode.cluster.builtin import builtin
-from everynode.cluster.calls import Call, Site, decode_object
+from everynode.cluster.calls import Call, Site
 from everynode.cluster.customresources import DEFINITIONS, Definitions
 from everynode.cluster.daemonsets import AdvancedDaemonSetRules
 from everynode.cluster.deadlines import allowed_seconds
@@ -75,7 +75,7 @@ class Api:
         self.store.observe(DEFINITIONS, self._defined)
         Expiry(self.store, clock)
         for record in self.store.collection(DEFINITIONS).scan():
-            self._definitions.define(decode_object(record.body))
+            self._definitions.define(record.name, record.body)
         if not self.store.collection("namespaces"):
             for path, obj in first_objects():
                 self._answer(Request("POST", path, body=msgspec.json.encode(obj)))
@@ -100,6 +100,8 @@ class Api:
             left = seconds - (begun - arrived) if arrived is not None else seconds
             if left <= 0:
                 raise timed_out()
+            if self.store.journal is None:
+                return self._answer(request, agent)  # nothing to wait for
             async with asyncio.timeout(left):
                 return await self._settled(request, agent)
         except Refusal as refusal:
@@ -189,7 +191,7 @@ class Api:
     def _defined(self, change: Change) -> None:
         """Serve what the definitions say; a kind that goes takes its objects with it."""
         if change.type != "DELETED":
-            self._definitions.define(decode_object(change.record.body))
+            self._definitions.define(change.record.name, change.record.body)
             return
         for kind in self._definitions.forget(change.record.name):
             collection = self.store.collection(kind.storage)

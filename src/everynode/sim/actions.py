@@ -66,6 +66,7 @@ class Actions:
     def __init__(self, world: World, door: Door) -> None:
         self._world = world
         self._client = Client(door, world.clock)
+        self._disturbed: set[str] = set()  # nodes that were told to behave badly
         self._by_name: dict[str, Callable[[Happening], Awaitable[None]]] = {
             name.removeprefix("_do_").replace("_", "-"): getattr(self, name)
             for name in sorted(dir(self))
@@ -91,17 +92,20 @@ class Actions:
             await self._set_images("")
         for process in self._world.processes.values():
             process.clock.set_right()
-        for name, _ in sorted(self._world.record.scene.nodes.items()):
-            words = dict.fromkeys((_STOPPED, _SLOW, _NOT_READY, _PRESSURE))
-            await self._try(self._annotate(name, words))
-            await self._try(self._set_taints(name, []))
+        for name, node in sorted(self._world.record.scene.nodes.items()):
+            if name in self._disturbed:
+                words = dict.fromkeys((_STOPPED, _SLOW, _NOT_READY, _PRESSURE))
+                await self._try(self._annotate(name, words))
+            if node.spec.unschedulable or any(each.key == _OURS for each in node.spec.taints):
+                await self._try(self._set_taints(name, []))
         for pod in self._pods():
             if _STUCK in pod.metadata.finalizers:
                 await self._try(self._patch(PODS, pod.name, {"metadata": {"finalizers": None}}))
 
     async def tend(self) -> None:
         """Do what other programs do all the time: here, let pods go that wait for their hook."""
-        await self._do_release_hooks(Happening("release-hooks"))
+        if any(each.pre_delete for each in self._world.record.scene.sets.values()):
+            await self._do_release_hooks(Happening("release-hooks"))
 
     async def create(self, manifest: Object) -> None:
         """Create a DaemonSet."""
@@ -405,6 +409,7 @@ class Actions:
             await work
 
     async def _annotate(self, name: str, words: dict[str, str] | dict[str, None]) -> None:
+        self._disturbed.add(name)
         body = {"metadata": {"annotations": words}, "spec": {}}
         await self._client.write(verbs.patch(NODES, name, body), bytes)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -16,8 +16,9 @@ from everynode.api.objects import ControllerRevision, Lease, Node, Pod
 from everynode.api.versions import decode_daemonset
 from everynode.cluster.store import Change, Store
 from everynode.kube.requests import Request
+from everynode.sim.shelf import Pods, Shelf
 
-T = TypeVar("T")
+_LEASES: Final = "leases.coordination.k8s.io"
 Kept = Node | Pod | ControllerRevision | DaemonSet | Lease
 _DECODERS: Final[dict[str, Callable[[bytes], Kept]]] = {
     "nodes": Decoder(Node).one,
@@ -25,7 +26,7 @@ _DECODERS: Final[dict[str, Callable[[bytes], Kept]]] = {
     "controllerrevisions.apps": Decoder(ControllerRevision).one,
     "daemonsets.apps": partial(decode_daemonset, flavour=Flavour.NATIVE),
     "daemonsets.apps.kruise.io": partial(decode_daemonset, flavour=Flavour.ADVANCED),
-    "leases.coordination.k8s.io": Decoder(Lease).one,
+    _LEASES: Decoder(Lease).one,
 }
 
 
@@ -39,6 +40,7 @@ class Asked:
     now: float  # the wall clock of whoever asked
     sent_at: float
     floor: int  # what the asker had been told of all kinds when it decided, at least
+    floors: Mapping[str, int] = field(default_factory=dict)  # the same of each kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,10 @@ class Scene:
 
     version: int
     time: float
-    nodes: dict[str, Node] = field(default_factory=dict)
-    pods: dict[str, Pod] = field(default_factory=dict)  # by uid
-    sets: dict[str, DaemonSet] = field(default_factory=dict)  # by uid
-    revisions: dict[str, ControllerRevision] = field(default_factory=dict)  # by name
+    nodes: Mapping[str, Node] = field(default_factory=Shelf)
+    pods: Mapping[str, Pod] = field(default_factory=Pods)  # by uid
+    sets: Mapping[str, DaemonSet] = field(default_factory=Shelf)  # by uid
+    revisions: Mapping[str, ControllerRevision] = field(default_factory=Shelf)  # by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,10 @@ class Record:
         self.asked: list[Asked] = []
         self.judges: list[Callable[[Commit], None]] = []
         self.listeners: list[Callable[[Asked, int], None]] = []  # of requests
+        self.births: dict[str, Commit] = {}  # of pods, by uid
+        self.terms: dict[str, int] = {}  # the version at which a process last came to lead
+        self.changed_at = 0.0  # when anything but nodes and leases last changed
+        self._known: dict[tuple[str, str], Kept] = {}
         self._time = time
         self._hash = hashlib.blake2b(digest_size=16)
         self._keep = keep
@@ -110,39 +116,49 @@ class Record:
         self._hash.update(change.record.body)
         if not self._keep:
             return
-        decode = _DECODERS[kind]
-        before = decode(change.previous.body) if change.previous is not None else None
-        after = decode(change.record.body) if change.type != "DELETED" else None
+        key = (kind, change.record.key)
+        before = self._known.pop(key, None)
+        after = _DECODERS[kind](change.record.body) if change.type != "DELETED" else None
+        if after is not None:
+            self._known[key] = after
         commit = Commit(change.version, self._time(), kind, change.type, before, after, self.acting)
         self.commits.append(commit)
         self.scenes.append(_next(self.scenes[-1], commit))
+        self._remember(commit)
         for judge in self.judges:
             judge(commit)
 
+    def _remember(self, commit: Commit) -> None:
+        if commit.kind == "pods" and commit.before is None:
+            self.births.setdefault(commit.after.uid, commit)
+        if commit.kind == _LEASES and commit.after is not None:
+            holder = commit.before.spec.holder_identity if commit.before is not None else ""
+            if holder != commit.after.spec.holder_identity:
+                self.terms[commit.actor] = commit.version
+        if commit.kind not in ("nodes", _LEASES):
+            self.changed_at = commit.time
+
 
 def _next(scene: Scene, commit: Commit) -> Scene:
-    """The state after a commit; only the part that changed is copied."""
+    """The state after a commit; only the part that changed is another."""
     nodes, pods, sets, revisions = scene.nodes, scene.pods, scene.sets, scene.revisions
-    if commit.kind == "nodes":
-        nodes = _changed(nodes, commit, "name")
-    elif commit.kind == "pods":
-        pods = _changed(pods, commit, "uid")
-    elif commit.kind.startswith("daemonsets"):
-        sets = _changed(sets, commit, "uid")
-    elif commit.kind.startswith("controllerrevisions"):
-        revisions = _changed(revisions, commit, "name")
+    match commit.kind:
+        case "pods":
+            assert isinstance(pods, Pods)
+            pods = pods.changed(commit.before, commit.after)
+        case "nodes":
+            nodes = _changed(nodes, commit, "name")
+        case "daemonsets.apps" | "daemonsets.apps.kruise.io":
+            sets = _changed(sets, commit, "uid")
+        case "controllerrevisions.apps":
+            revisions = _changed(revisions, commit, "name")
     return Scene(commit.version, commit.time, nodes, pods, sets, revisions)
 
 
-def _changed(objects: dict[str, T], commit: Commit, key: str) -> dict[str, T]:
+def _changed(objects: Any, commit: Commit, key: str) -> Any:
     found = commit.before if commit.after is None else commit.after
     name: str = getattr(found.metadata, key)
-    changed = dict(objects)
-    if commit.after is None:
-        changed.pop(name, None)
-    else:
-        changed[name] = commit.after
-    return changed
+    return objects.without(name) if commit.after is None else objects.put(name, commit.after)
 
 
 _body_decoder: Final = msgspec.json.Decoder(dict[str, Any])

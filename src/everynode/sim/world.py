@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -13,6 +15,8 @@ from everynode.cluster.machinery.behaviour import Behaviour
 from everynode.cluster.machinery.run import Machinery
 from everynode.cluster.machinery.run import Options as MachineryOptions
 from everynode.cluster.rest import Api
+from everynode.cluster.store import Record as Stored
+from everynode.cluster.store import Store
 from everynode.sim.actions import Actions
 from everynode.sim.clock import SimClock
 from everynode.sim.door import Door
@@ -32,6 +36,7 @@ _REST: Final = 60.0  # seconds for which it must then stay as it is
 _TAIL: Final = 700.0  # the same at the long quiet end, on either side of a restart
 _RESTART: Final = 2.0  # seconds until a crashed process is there again
 _MOST_BREACHES: Final = 5
+_MOST_TOLD: Final = 3  # of what is missing in a world that does not settle
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,7 +65,7 @@ class World:
         self.plan = plan
         self.breaches: list[Breach] = []
         self.clock = SimClock(loop, f"{plan.seed}/world")
-        self.api = Api(clock=self.clock)
+        self.api = Api(clock=self.clock, store=_first_store())
         self.record = Record(self.api.store, loop.time)
         self.sky = Sky(plan.happenings, seed=plan.seed, time=loop.time)
         self.processes: dict[int, Process] = {}
@@ -128,14 +133,12 @@ class World:
     async def _settle(self) -> None:
         deadline = self.clock.monotonic() + self.plan.patience
         await self.clock.sleep(_HEALING)
-        left = self._complaints()
-        while left and self.clock.monotonic() < deadline:
+        while not self._is_settled() and self.clock.monotonic() < deadline:
             await self.actions.tend()
             await self.clock.sleep(_LOOK)
-            left = self._complaints()
+        left = self._complaints()
         if left:
-            more = f" (and {len(left) - 3} more)" if len(left) > 3 else ""
-            self._breach("L1", f"not settled after {self.plan.patience:.0f} s: {left[:3]}{more}")
+            self._breach("L1", f"not settled after {self.plan.patience:.0f} s: {left}")
             return
         self.note("the world has settled")
         await self._rest(_TAIL if self.plan.tail else _REST)
@@ -153,7 +156,7 @@ class World:
             self._breach("L3", f"{len(late)} writes at rest: {', '.join(texts)}")
         left = self._complaints()
         if left:
-            self._breach("L1", f"did not stay settled: {left[:3]}")
+            self._breach("L1", f"did not stay settled: {left}")
 
     async def _change_guard(self) -> None:
         """Everybody is restarted, the leader first."""
@@ -163,8 +166,14 @@ class World:
             self.start(index)
         await self.clock.sleep(_LOOK)
 
+    def _is_settled(self) -> bool:
+        """Whether nothing happens any more and nothing is missing."""
+        busy = self.record.changed_at > self.clock.monotonic() - _LOOK
+        return not busy and not self._complaints()
+
     def _complaints(self) -> list[str]:
-        return complaints(self.record.scene, self.clock.now())
+        """The first few things that are not as they should be."""
+        return list(islice(complaints(self.record.scene, self.clock.now()), _MOST_TOLD))
 
     # --- Processes -----------------------------------------------------------------------------
 
@@ -231,6 +240,26 @@ class World:
         """The ways to the server that controllers have now."""
         for _, process in sorted(self.processes.items()):
             yield process.door
+
+
+def _first_store() -> Store:
+    """A store with what every cluster has from its first moment."""
+    version, records = _beginning()
+    store = Store()
+    for collection, record in records:
+        store.restore(store.collection(collection), record)
+    store.resume(version)
+    return store
+
+
+@lru_cache(maxsize=1)
+def _beginning() -> tuple[int, tuple[tuple[str, Stored], ...]]:
+    """The version and the objects with which worlds begin: made once, as it takes its time."""
+    loop = SimLoop("beginning")
+    store = Api(clock=SimClock(loop, "beginning")).store
+    loop.close()
+    found = ((each.name, record) for each in store.collections() for record in each.scan())
+    return store.version, tuple(found)
 
 
 def _by_us(commit: Commit) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import ClassVar, Final
 
 from everynode.api.daemonset import DaemonSetStatus
@@ -27,7 +28,7 @@ class Fights(Invariant):
             return
         mine: Commit | None = None
         other: Commit | None = None
-        for each in reversed(self.record.commits[:-1]):
+        for each in islice(reversed(self.record.commits), 1, None):
             if each.kind.startswith("leases"):
                 return  # another term may know nothing of what was before
             if each.kind != commit.kind or each.before is None or each.after is None:
@@ -39,7 +40,7 @@ class Fights(Invariant):
                 break
             if _numbers(each.before.status) != _numbers(each.after.status):
                 other = each
-        if mine is None or other is None or other.version > commit.asked.floor:
+        if mine is None or other is None or other.version > commit.asked.floors.get(commit.kind, 0):
             return
         if _skew(mine) != _skew(commit):
             return  # a clock that was set begins a new term too

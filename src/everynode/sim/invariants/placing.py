@@ -11,7 +11,7 @@ from everynode.api.objects import Pod
 from everynode.api.selector import matches
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import Referee, node_of
-from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, views
+from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, pods_of, views
 from everynode.sim.record import Commit, Scene
 
 
@@ -32,8 +32,8 @@ class OnePerNode(Invariant):
         node = node_of(pod)
         beside = [
             each
-            for each in self.record.scene.pods.values()
-            if owner_uid(each) == uid and node_of(each) == node and each.uid != pod.uid
+            for each in pods_of(self.record.scene, node)
+            if owner_uid(each) == uid and each.uid != pod.uid
         ]
         # Without its hash a pod of ours cannot be seen; whoever took it away wanted trouble.
         beside = [each for each in beside if not each.finished and each.hash]
@@ -92,19 +92,16 @@ class OnePerNode(Invariant):
 
     def _adopted(self, pod: Pod) -> bool:
         """Whether the pod came to us otherwise than by our own creation."""
-        for each in self.record.commits:
-            if each.kind == "pods" and each.type == "ADDED" and each.after.uid == pod.uid:
-                return not by_controller(each) or owner_uid(each.after) != owner_uid(pod)
-        return True
+        birth = self.record.births[pod.uid]
+        return not by_controller(birth) or owner_uid(birth.after) != owner_uid(pod)
 
 
 def _orphans(scene: Scene, ds: DaemonSet, node: str) -> dict[str, str]:
     """The names of pods on a node that are nobody's and match, by uid."""
     return {
         pod.uid: pod.name
-        for pod in scene.pods.values()
+        for pod in pods_of(scene, node)
         if pod.metadata.controller is None
-        and node_of(pod) == node
         and pod.hash
         and not pod.terminating
         and not pod.finished

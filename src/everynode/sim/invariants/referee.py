@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from everynode.api import keys
-from everynode.api.affinity import NodeMatcher, pinned_node
+from everynode.api.affinity import NodeMatcher
 from everynode.api.amount import scale
 from everynode.api.daemonset import DaemonSet, RollingType, UpdateType
 from everynode.api.meaning import normalise
@@ -26,6 +26,8 @@ from everynode.api.selector import matches
 from everynode.api.taints import EVICTING, untolerated, with_daemon_tolerations
 from everynode.api.times import seconds
 from everynode.sim.record import Scene
+from everynode.sim.shelf import Pods
+from everynode.sim.shelf import node_of as node_of
 
 PATIENCE: Final = 300.0
 
@@ -99,11 +101,6 @@ def amounts(resources: Resources) -> tuple[tuple[str, str, str], ...]:
     return tuple((kind, name, str(each[name])) for kind, each in both for name in sorted(each))
 
 
-def node_of(pod: Pod) -> str:
-    """Where a pod is or is to be."""
-    return pod.spec.node_name or pinned_node(pod.spec.affinity)
-
-
 def is_true(pod: Pod, kind: str) -> bool:
     """Whether a condition of the pod is True."""
     condition = pod.condition(kind)
@@ -172,6 +169,9 @@ class Referee:
         self.updating = self.rolling and not ds.strategy.paused
         self.surging = self.rolling and ds.strategy.max_surge.value > 0
         self.in_place = self.rolling and ds.strategy.rolling is RollingType.IN_PLACE
+        strategy = ds.strategy
+        held = strategy.paused or strategy.partition.value != 0 or strategy.selector is not None
+        self.free = not self.rolling or not held  # no node is held
 
     # --- Templates ---------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class Referee:
 
     def life(self, node: str) -> bytes:
         """The template by which the node lives (R3)."""
-        if node in self.scope:
+        if self.free or node in self.scope:
             return self.ds.template
         for pod in sorted(self.pods_on(node), key=_standing):
             if pod.hash in self.templates:
@@ -230,7 +230,11 @@ class Referee:
 
     def pods_on(self, node: str) -> list[Pod]:
         """Own pods on a node."""
-        return self.pods.get(node, [])
+        there = self.scene.pods
+        if "pods" in self.__dict__ or not isinstance(there, Pods):
+            return self.pods.get(node, [])
+        uid = self.ds.uid
+        return [pod for pod in there.on(node) if (o := pod.metadata.controller) and o.uid == uid]
 
     def staying(self, node: str) -> list[Pod]:
         """Own pods on a node that are not on their way out."""

@@ -19,17 +19,15 @@ from everynode.sim.invariants.referee import (
 from everynode.sim.record import Scene
 
 
-def complaints(scene: Scene, now: float) -> list[str]:
-    """What is not yet as it should be; empty when the world is at rest."""
-    found: list[str] = []
+def complaints(scene: Scene, now: float) -> Iterator[str]:
+    """What is not yet as it should be, one by one; none when the world is at rest."""
     for _, ds in sorted(scene.sets.items()):
         if ds.metadata.deletion_timestamp is None:
-            found += (f"{ds.name}: {each}" for each in _of_set(Referee(scene, ds, now)))
+            yield from (f"{ds.name}: {each}" for each in _of_set(Referee(scene, ds, now)))
     for pod in scene.pods.values():
         owner = pod.metadata.controller
         if owner is not None and owner.uid not in scene.sets:
-            found.append(f"pod {pod.name} belongs to nobody that is there")
-    return found
+            yield f"pod {pod.name} belongs to nobody that is there"
 
 
 def _of_set(referee: Referee) -> Iterator[str]:

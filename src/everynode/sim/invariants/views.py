@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice, product
 from typing import Final
 
 from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.sim.invariants.referee import gate_closed, is_preparing
 from everynode.sim.record import Commit, Record, Scene
+from everynode.sim.shelf import Pods, node_of
 
 _MOST: Final = 200  # combinations that are tried before a decision is given the benefit of doubt
 
@@ -24,6 +26,14 @@ def owner_uid(pod: Pod) -> str:
     """The uid of whom a pod belongs to."""
     owner = pod.metadata.controller
     return owner.uid if owner is not None else ""
+
+
+def pods_of(scene: Scene, node: str) -> tuple[Pod, ...]:
+    """All pods on a node, whoever owns them."""
+    pods = scene.pods
+    if isinstance(pods, Pods):
+        return pods.on(node)
+    return tuple(pod for pod in pods.values() if node_of(pod) == node)
 
 
 def taken_pod(commit: Commit) -> Pod | None:
@@ -53,58 +63,67 @@ def views(record: Record, commit: Commit) -> Iterator[tuple[Scene, int]]:
     Each kind comes over a watch of its own, so that the parts may be of different age. Raises Doubt
     when there are too many.
     """
-    assert commit.asked is not None
-    floor = max(commit.asked.floor, _term_began(record, commit.actor))
+    floors = _Floors(record, commit)
     seen: list[Scene] = []
-    for scene in reversed(record.scenes[:-1]):
+    for scene in islice(reversed(record.scenes), 1, None):
         seen.append(scene)
+        if scene.version <= floors.lowest:
+            break
+    for scene in seen:
         yield scene, scene.version
+        if scene.version <= floors.highest:
+            break
+    yield from _mixed(seen, floors)
+
+
+class _Floors:
+    """Down to which version each part may have been seen."""
+
+    def __init__(self, record: Record, commit: Commit) -> None:
+        assert commit.asked is not None
+        # Who comes to lead lists everything before its first write.
+        told, began = commit.asked.floors, record.terms.get(commit.actor, 0)
+        self.nodes = max(told.get("nodes", 0), began)
+        self.pods = max(told.get("pods", 0), began)
+        self.revisions = max(told.get("controllerrevisions.apps", 0), began)
+        self.sets = max(told.get(_kind_of_set(commit), 0), began)
+        self.lowest = min(self.nodes, self.pods, self.revisions, self.sets)
+        self.highest = max(self.nodes, self.pods, self.revisions, self.sets)
+
+
+def _kind_of_set(commit: Commit) -> str:
+    if commit.kind.startswith("daemonsets"):
+        return commit.kind
+    found = commit.after if commit.after is not None else commit.before
+    owner = found.metadata.controller
+    return f"daemonsets.{owner.group}" if owner is not None else ""
+
+
+def _mixed(seen: list[Scene], floors: _Floors) -> Iterator[tuple[Scene, int]]:
+    parts = (
+        _distinct(seen, "pods", floors.pods),
+        _distinct(seen, "nodes", floors.nodes),
+        _distinct(seen, "sets", floors.sets),
+        _distinct(seen, "revisions", floors.revisions),
+    )
+    for count, (pods, nodes, sets, revisions) in enumerate(product(*parts)):
+        if count == _MOST:
+            raise Doubt
+        mixed = Scene(
+            pods.version, pods.time, nodes.nodes, pods.pods, sets.sets, revisions.revisions
+        )
+        yield mixed, pods.version
+
+
+def _distinct(seen: list[Scene], part: str, floor: int) -> list[Scene]:
+    """One scene for each state of a part, the newest first."""
+    found: list[Scene] = []
+    for scene in seen:
+        if not found or getattr(scene, part) is not getattr(found[-1], part):
+            found.append(scene)
         if scene.version <= floor:
             break
-    yield from _mixed(seen)
-
-
-def _term_began(record: Record, actor: str) -> int:
-    """The version at which this process came to lead: it has listed everything since."""
-    for each in reversed(record.commits):
-        if not each.kind.startswith("leases") or each.actor != actor or each.after is None:
-            continue
-        holder = each.before.spec.holder_identity if each.before is not None else ""
-        if holder != each.after.spec.holder_identity:
-            return each.version
-    return 0
-
-
-def _mixed(seen: list[Scene]) -> Iterator[tuple[Scene, int]]:
-    nodes = _distinct(seen, "nodes")
-    pods = _distinct(seen, "pods")
-    plans = [s for i, s in enumerate(seen) if i == 0 or s.sets is not seen[i - 1].sets]
-    count = 0
-    for with_pods in pods:
-        for with_nodes in nodes:
-            for plan in plans:
-                count += 1
-                if count > _MOST:
-                    raise Doubt
-                yield (
-                    Scene(
-                        with_pods.version,
-                        with_pods.time,
-                        with_nodes.nodes,
-                        with_pods.pods,
-                        plan.sets,
-                        plan.revisions,
-                    ),
-                    with_pods.version,
-                )
-
-
-def _distinct(seen: list[Scene], part: str) -> list[Scene]:
-    return [
-        scene
-        for index, scene in enumerate(seen)
-        if index == 0 or getattr(scene, part) is not getattr(seen[index - 1], part)
-    ]
+    return found
 
 
 def taken_since(record: Record, commit: Commit, version: int) -> set[str]:
