@@ -263,6 +263,7 @@ def plugin(**changes: Any) -> dict[str, Any]:
         (config() | {"users": []}, "context dev asks for user 'u'; there are: none at all"),
         (config(server=""), "cluster c of the kubeconfig has no server"),
         (config(server="ftp://x"), "the server ftp://x of cluster c is not an address"),
+        (config(server="https://x:y"), "the server https://x:y of cluster c is not an address"),
         (
             config(**{"certificate-authority-data": "%%%"}),
             "the certificate authority of cluster c is not base64",

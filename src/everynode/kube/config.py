@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 import yaml
@@ -277,9 +277,16 @@ def _server(server: str, cluster: str) -> str:
         raise ConfigError(f"cluster {cluster} of the kubeconfig has no server")
     url = server if "://" in server else f"http://{server}"
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not _has_true_port(parts):
         raise ConfigError(f"the server {server} of cluster {cluster} is not an address")
     return url.rstrip("/")
+
+
+def _has_true_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
 
 
 def _data_or_file(data: str, file: str, folder: Path, what: str) -> bytes:

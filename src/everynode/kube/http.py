@@ -1,66 +1,158 @@
-"""The transport over HTTP: a pool of connections, TLS, and credentials that are renewed."""
+"""The transport over HTTP: a pool of connections, and credentials that are renewed."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import ssl
-import tempfile
+from collections import deque
 from functools import lru_cache
-from pathlib import Path
 from typing import Final
-from urllib.parse import urlencode
-
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
+from urllib.parse import quote, urlencode, urlsplit
 
 from everynode import __version__
 from everynode.clock import Clock
 from everynode.kube.certificates import expiry_of
 from everynode.kube.config import Access
-from everynode.kube.credentials import ConfigError, Identity, KeyPair
+from everynode.kube.credentials import ConfigError, Identity
+from everynode.kube.dial import Dialler, host_and_port
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import TransportError
+from everynode.kube.wire import Answer, Connection, WireError
 
-# A line of a watch is a whole object, and etcd takes objects of up to 1.5 MB (more if it is told
-# to); aiohttp refuses lines longer than twice this.
-READ_BUFFER: Final = 2**21
 CONNECTIONS: Final = 128  # watches and writes under way are far fewer
-_CONNECT_LIMIT: Final = 10.0
+# A line of a watch is a whole object, and etcd takes objects of up to 1.5 MB (more if it is told
+# to).
+LONGEST_LINE: Final = 2**24
 # Load balancers forget idle connections after a minute or more; we do so before them.
 _KEEP_ALIVE: Final = 30.0
+# What a path may contain as it is.
+_PLAIN: Final = "/%:@!$&'()*+,;=-._~"
 
 
 class HttpStream:
     """A watch over HTTP."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-        self.status = response.status
-        self.headers = _headers(response)
+    def __init__(self, line: _Line, answer: Answer) -> None:
+        self._line = line
+        self._answer = answer
+        self.status = answer.status
+        self.headers = answer.headers
+        self._lines: deque[bytes] = deque()
+        self._half: list[bytes] = []  # of the next line
+        self._size = 0  # of that
+        line.connection.gather()
 
     async def readline(self) -> bytes:
         """Return the next line, empty at the end."""
-        try:
-            while True:
-                line = await self._response.content.readline()
-                stripped = line.rstrip(b"\r\n")
-                if stripped or not line:
-                    return stripped
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise TransportError(f"the stream broke: {_words(error)}", sent=True) from error
+        while not self._lines:
+            data = self._answer.take()
+            if data:
+                self._split(data)
+            elif self._answer.complete:
+                return self._last()
+            else:
+                await self._more()
+        return self._lines.popleft()
 
     async def read(self) -> bytes:
         """Return all that is left."""
-        try:
-            return await self._response.read()
-        except (aiohttp.ClientError, OSError) as error:
-            raise TransportError(f"the stream broke: {_words(error)}", sent=True) from error
+        while not self._answer.complete:
+            await self._more()
+        return self._answer.take()
 
     async def close(self) -> None:
         """Close the connection; a stream's cannot be used again."""
-        self._response.close()
+        self._line.hang_up()
+
+    async def _more(self) -> None:
+        try:
+            await self._line.connection.more()
+        except WireError as error:
+            raise TransportError(f"the stream broke: {error}", sent=True) from error
+
+    def _split(self, data: bytes) -> None:
+        first, *rest = data.split(b"\n")
+        self._half.append(first)
+        self._size += len(first)
+        if self._size > LONGEST_LINE:
+            raise TransportError("the stream broke: a line has no end", sent=True)
+        if rest:
+            *whole, half = rest
+            lines = (b"".join(self._half), *whole)
+            self._lines.extend(line for line in (each.rstrip(b"\r") for each in lines) if line)
+            self._half, self._size = [half], len(half)
+
+    def _last(self) -> bytes:
+        rest, self._half = b"".join(self._half).rstrip(b"\r"), []
+        return rest
+
+
+class _Line:
+    """A connection in use, and the pool it goes back to."""
+
+    __slots__ = ("_pool", "connection")
+
+    def __init__(self, pool: _Pool, connection: Connection) -> None:
+        self._pool: _Pool | None = pool
+        self.connection = connection
+
+    def hang_up(self, *, reusable: bool = False) -> None:
+        """Give the connection back, or close it where it cannot be used again."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.put(self.connection, reusable=reusable)
+
+
+class _Pool:
+    """The connections of one identity to one server."""
+
+    def __init__(self, dialler: Dialler, clock: Clock) -> None:
+        self._dialler = dialler
+        self._clock = clock
+        self._slots = asyncio.Semaphore(CONNECTIONS)
+        self._idle: deque[Connection] = deque()  # the longest idle first
+        self._busy: dict[Connection, None] = {}
+        self._retired = False
+
+    async def take(self) -> _Line:
+        """Return a connection, a new one if need be; raises TransportError."""
+        await self._slots.acquire()
+        try:
+            self._drop_stale()
+            found = self._idle.pop() if self._idle else await self._dialler.connect()
+        except BaseException:
+            self._slots.release()
+            raise
+        self._busy[found] = None
+        return _Line(self, found)
+
+    def put(self, connection: Connection, *, reusable: bool) -> None:
+        """Take a connection back."""
+        self._slots.release()
+        self._busy.pop(connection, None)
+        if reusable and not connection.closed and not self._retired:
+            connection.idle_since = self._clock.monotonic()
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def retire(self) -> None:
+        """Close what is idle; what is in use may end in peace."""
+        self._retired = True
+        while self._idle:
+            self._idle.pop().close()
+
+    def close(self) -> None:
+        """Close everything."""
+        self.retire()
+        for connection in self._busy:
+            connection.close()
+
+    def _drop_stale(self) -> None:
+        oldest = self._clock.monotonic() - _KEEP_ALIVE
+        while self._idle and (self._idle[0].closed or self._idle[0].idle_since < oldest):
+            self._idle.popleft().close()
+        while self._idle and self._idle[-1].closed:
+            self._idle.pop()
 
 
 class HttpTransport:
@@ -69,106 +161,106 @@ class HttpTransport:
     def __init__(self, access: Access, clock: Clock) -> None:
         self._access = access
         self._clock = clock
-        self._base = URL(access.server)
-        self._session: aiohttp.ClientSession | None = None
-        self._retired: list[aiohttp.ClientSession] = []
+        self._host = host_and_port(urlsplit(access.server))
         self._identity: Identity | None = None
-        self._headers: CIMultiDict[str] = CIMultiDict()
+        self._pool: _Pool | None = None
+        self._retired: list[_Pool] = []
+        self._prefix = ""  # of every target
+        self._way: tuple[tuple[str, str], ...] = ()  # headers for those on the way
+        self._headers = ""  # of every request
 
     async def send(self, request: Request) -> Response:
         """Send a request and wait for the whole answer; raises TransportError."""
-        try:
-            # The first time 401 may mean that our credentials have just been renewed elsewhere.
-            for last in (False, True):
-                async with asyncio.timeout(request.timeout):
-                    response = await self._begin(request)
-                    body = await response.read()
-                if response.status != 401 or last or not await self._renewed():
-                    break
-        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is one
-            raise self._failure(error) from error
-        if response.status == 401:
+        # The first time 401 may mean that our credentials have just been renewed elsewhere.
+        for last in (False, True):
+            line, answer = await self._ask(request, whole=True)
+            line.hang_up(reusable=answer.reusable)
+            if answer.status != 401 or last or not await self._renewed():
+                break
+        if answer.status == 401:
             self._refuse_expired()
-        return Response(response.status, body, _headers(response))
+        return Response(answer.status, answer.take(), answer.headers)
 
     async def open(self, request: Request) -> HttpStream:
         """Send a request whose answer is a stream; the time limit is for its beginning."""
-        try:
-            for last in (False, True):
-                async with asyncio.timeout(request.timeout):
-                    response = await self._begin(request)
-                if response.status != 401 or last or not await self._renewed():
-                    break
-                response.close()
-        except (aiohttp.ClientError, OSError) as error:
-            raise self._failure(error) from error
-        return HttpStream(response)
+        for last in (False, True):
+            line, answer = await self._ask(request, whole=False)
+            if answer.status != 401 or last or not await self._renewed():
+                break
+            line.hang_up()
+        return HttpStream(line, answer)
 
     async def close(self) -> None:
         """Close all connections."""
-        sessions, self._retired = [*self._retired, self._session], []
-        self._session = None
-        for session in sessions:
-            if session is not None:
-                await session.close()
+        pools, self._retired = [*self._retired, self._pool], []
+        self._pool = None
+        for pool in pools:
+            if pool is not None:
+                pool.close()
 
-    async def _begin(self, request: Request) -> aiohttp.ClientResponse:
-        session = await self._ready()
-        headers = self._headers.copy()
-        headers["Accept"] = request.accept
+    async def _ask(self, request: Request, *, whole: bool) -> tuple[_Line, Answer]:
+        """Send a request and wait for the head of the answer, or for the whole of it."""
+        line: _Line | None = None
+        try:
+            async with asyncio.timeout(request.timeout):
+                pool = await self._ready()
+                line = await pool.take()
+                answer = await line.connection.ask(self._encode(request))
+                while whole and not answer.complete:
+                    await line.connection.more()
+        except BaseException as error:
+            if line is not None:
+                line.hang_up()
+            if isinstance(error, TimeoutError):
+                raise self._failure("no answer in time", sent=line is not None) from error
+            if isinstance(error, WireError):
+                raise self._failure(str(error), sent=True) from error
+            raise
+        return line, answer
+
+    def _encode(self, request: Request) -> bytes:
+        target = f"{self._prefix}{_path(request.path)}{_query(request.query)}"
+        head = f"{request.method} {target} HTTP/1.1\r\n{self._headers}Accept: {request.accept}\r\n"
         if request.body:
-            headers["Content-Type"] = request.content_type
-        return await session.request(
-            request.method,
-            self._url(request),
-            data=request.body or None,
-            headers=headers,
-            allow_redirects=False,
-            proxy=self._access.proxy or None,
-            server_hostname=self._access.server_name or None,
-        )
-
-    def _url(self, request: Request) -> URL:
-        return URL(f"{self._access.server}{request.path}{_query(request.query)}", encoded=True)
+            head += (
+                f"Content-Type: {request.content_type}\r\nContent-Length: {len(request.body)}\r\n"
+            )
+        elif request.method != "GET":
+            head += "Content-Length: 0\r\n"
+        return f"{head}\r\n".encode("latin-1") + request.body
 
     # --- Who we are --------------------------------------------------------------------------
 
-    async def _ready(self) -> aiohttp.ClientSession:
-        """Return the session of our present identity; another certificate needs another one."""
+    async def _ready(self) -> _Pool:
+        """Return the pool of our present identity; another certificate needs another one."""
         try:
             identity = await self._access.credentials.identity()
-            if self._session is None or identity is not self._identity:
+            if self._pool is None or identity is not self._identity:
                 self._change_to(identity)
         except ConfigError as error:
             raise TransportError(str(error), sent=False) from error
-        assert self._session is not None
-        return self._session
+        assert self._pool is not None
+        return self._pool
 
     def _change_to(self, identity: Identity) -> None:
-        before, session = self._identity, self._session
-        if session is None or before is None or before.key_pair != identity.key_pair:
-            self._session = self._new_session(identity.key_pair)
-            if session is not None:
-                # Requests and watches under way on it may end in peace.
-                self._retired.append(session)
+        before, pool = self._identity, self._pool
+        if pool is None or before is None or before.key_pair != identity.key_pair:
+            dialler = Dialler(self._access, identity.key_pair)
+            self._pool = _Pool(dialler, self._clock)
+            self._prefix, self._way = dialler.prefix, dialler.headers
+            if pool is not None:
+                pool.retire()
+                self._retired.append(pool)
         self._identity = identity
-        self._headers = CIMultiDict(identity.headers)
-
-    def _new_session(self, key_pair: KeyPair | None) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            limit=CONNECTIONS,
-            keepalive_timeout=_KEEP_ALIVE,
-            ssl=tls_context(self._access, key_pair) if self._base.scheme == "https" else True,
-        )
-        return aiohttp.ClientSession(
-            connector=connector,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_LIMIT),
-            cookie_jar=aiohttp.DummyCookieJar(),
+        fields = (
+            ("Host", self._host),
+            ("User-Agent", f"everynode/{__version__}"),
             # Inflating an answer costs as much as decoding it.
-            headers={"Accept-Encoding": "identity", "User-Agent": f"everynode/{__version__}"},
-            auto_decompress=False,
-            read_bufsize=READ_BUFFER,
+            ("Accept-Encoding", "identity"),
+            *self._way,
+            *identity.headers,
         )
+        self._headers = "".join([f"{name}: {_one_line(value)}\r\n" for name, value in fields])
 
     async def _renewed(self) -> bool:
         """After a 401: whether there is another identity to try."""
@@ -184,44 +276,8 @@ class HttpTransport:
         if expiry is not None and expiry < self._clock.now():
             raise TransportError("our client certificate has expired; renew it", sent=False)
 
-    def _failure(self, error: Exception) -> TransportError:
-        return TransportError(
-            f"{self._base.host_port_subcomponent}: {_words(error)}", sent=_may_have_acted(error)
-        )
-
-
-def tls_context(access: Access, key_pair: KeyPair | None) -> ssl.SSLContext:
-    """Return what we trust and what we show; raises ConfigError."""
-    try:
-        context = ssl.create_default_context(cadata=access.ca.decode("ascii") or None)
-    except (ssl.SSLError, UnicodeDecodeError):
-        raise ConfigError(
-            "the cluster's certificate authority is not a certificate in PEM form"
-        ) from None
-    # Cluster authorities are often made by simple tools; what Go programs accept we do too.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if access.insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if key_pair is not None:
-        _load_key_pair(context, key_pair)
-    return context
-
-
-def _load_key_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
-    # The library reads files only; these are ours alone and gone at once.
-    with tempfile.TemporaryDirectory(prefix="everynode-") as folder:
-        certificate, key = Path(folder, "certificate"), Path(folder, "key")
-        certificate.write_bytes(pair.certificate)
-        key.touch(mode=0o600)
-        key.write_bytes(pair.key)
-        try:
-            context.load_cert_chain(certificate, key)
-        except ssl.SSLError as error:
-            raise ConfigError(
-                "the client certificate and its key do not belong together or are not PEM: "
-                f"{error.reason}"
-            ) from None
+    def _failure(self, words: str, *, sent: bool) -> TransportError:
+        return TransportError(f"{self._host}: {words}", sent=sent)
 
 
 @lru_cache(maxsize=256)
@@ -230,45 +286,13 @@ def _query(pairs: tuple[tuple[str, str], ...]) -> str:
     return f"?{urlencode(pairs)}" if pairs else ""
 
 
-def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.headers.items()}
+def _path(path: str) -> str:
+    """The path as it may stand in a request, whatever names people type."""
+    ordinary = path.isascii() and path.isprintable() and " " not in path
+    return path if ordinary else quote(path, safe=_PLAIN)
 
 
-def _may_have_acted(error: Exception) -> bool:
-    never = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
-    return not isinstance(error, (*never, aiohttp.ClientHttpProxyError))
-
-
-def _words(error: Exception) -> str:
-    """Say what went wrong on the wire, and where that is known what to do."""
-    match error:
-        case aiohttp.ClientConnectorCertificateError():
-            reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
-            return (
-                f"its certificate is not trusted ({reason}); check the kubeconfig's "
-                "certificate-authority and server"
-            )
-        case aiohttp.ClientConnectorSSLError():
-            reason = getattr(error.os_error, "reason", "") or error.os_error
-            return (
-                f"it does not answer in TLS ({reason}); if it is a plain server, the kubeconfig's "
-                "server must begin with http://"
-            )
-        case aiohttp.ClientProxyConnectionError():
-            return f"cannot reach the proxy: {error.os_error.strerror or error.os_error}"
-        case aiohttp.ClientHttpProxyError():
-            return f"the proxy refused: {error.status} {error.message}"
-        case aiohttp.ClientConnectorError():
-            return f"cannot connect: {_system_words(error.os_error)}"
-        case aiohttp.ServerDisconnectedError():
-            return "the connection was closed before an answer came"
-        case TimeoutError():
-            return "no answer in time"
-    return str(error) or type(error).__name__
-
-
-def _system_words(error: OSError) -> str:
-    """Say what the system says; asyncio's own text names an address that is known already."""
-    if error.errno and error.errno > 0:
-        return os.strerror(error.errno)
-    return error.strerror or str(error)
+def _one_line(value: str) -> str:
+    if not value.isprintable() or not value.isascii():
+        raise ConfigError("a header of our credentials contains characters that cannot be sent")
+    return value
