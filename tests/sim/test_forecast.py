@@ -35,7 +35,7 @@ def test_every_kind_and_version_is_rolled_out(version: str) -> None:
 
 def test_the_curve_goes_from_nothing_to_all() -> None:
     curve = foresee(rolling(maxUnavailable=2)).curve
-    assert curve[0] == (0.0, 0, 0)
+    assert curve[0] == (0.0, 0, 2)
     assert curve[-1][1:] == (NODES, 0)
     assert [time for time, _, _ in curve] == sorted(time for time, _, _ in curve)
     assert max(down for _, _, down in curve) == 2

@@ -110,7 +110,7 @@ def _conclude(result: Result) -> None:
 
 def play_seeds(seeds: range, effort: Effort, *, as_json: bool) -> None:
     """Play the worlds of some seeds; exits with 1 if a promise was broken."""
-    _run(play_seed, seeds, effort, total=len(seeds), what="seed", as_json=as_json)
+    run_all(play_seed, seeds, effort, total=len(seeds), what="seed", as_json=as_json)
 
 
 def crash(plans: Sequence[Plan], effort: Effort, *, stale: bool, as_json: bool) -> None:
@@ -118,10 +118,10 @@ def crash(plans: Sequence[Plan], effort: Effort, *, stale: bool, as_json: bool) 
     tasks = [(plan, point) for plan in plans for point in crash_points(plan)]
     work: Callable[[tuple[Plan, Happening]], Sequence[Outcome]]
     work = play_stale_point if stale else play_point
-    _run(work, tasks, effort, total=len(tasks), what="crash point", as_json=as_json)
+    run_all(work, tasks, effort, total=len(tasks), what="crash point", as_json=as_json)
 
 
-def _run(
+def run_all(
     work: Callable[[T], Sequence[Outcome]],
     items: Iterable[T],
     effort: Effort,
@@ -130,6 +130,7 @@ def _run(
     what: str,
     as_json: bool,
 ) -> None:
+    """Do all the work, and say what came of it; Ctrl-C ends it early, with what is known."""
     clock = SystemClock()
     began = clock.monotonic()
     progress = Progress(sys.stderr, clock, total=total, what=f"{what}s")

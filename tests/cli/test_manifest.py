@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from everynode.cli.errors import UserError
+from everynode.cli.manifest import read_daemonsets
+from everynode.sim.manifest import daemonset
+
+
+def write(folder: Path, *objects: object) -> str:
+    path = folder / "given.yaml"
+    path.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+    return str(path)
+
+
+def test_daemonsets_are_found_among_other_things(tmp_path: Path) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}}
+    name = write(tmp_path, service, None, daemonset("one"), daemonset("two"))
+    assert [each["metadata"]["name"] for each in read_daemonsets([name])] == ["one", "two"]
+
+
+def test_lists_and_json_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps({"kind": "List", "items": [daemonset()]}), encoding="utf-8")
+    assert read_daemonsets([str(path)]) == [daemonset()]
+
+
+def test_several_files_are_read_in_order(tmp_path: Path) -> None:
+    name = write(tmp_path, daemonset())
+    assert len(read_daemonsets([name, name])) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [b", "line 1: this is no YAML"),
+        ("kind: Service", "holds no DaemonSet"),
+        ("just words", "holds no DaemonSet"),
+        ("", "holds no DaemonSet"),
+        ("kind: DaemonSet", "metadata.name"),
+        ("kind: DaemonSet\nmetadata: {name: a}", "spec: the DaemonSet has none"),
+        ("kind: DaemonSet\nmetadata: {name: a}\nspec: {}", "apiVersion"),
+        ("kind: DaemonSet\napiVersion: apps/v2\nmetadata: {name: a}\nspec: {}", "apps/v2"),
+        ("kind: DaemonSet\napiVersion: apps/v1\nmetadata: {name: a}\nspec: {}", "selector"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_line(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=message) as caught:
+        read_daemonsets([str(path)])
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_files_that_are_not_there_or_no_text_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="No such file"):
+        read_daemonsets([str(tmp_path / "missing.yaml")])
+    path = tmp_path / "binary"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="it is not text"):
+        read_daemonsets([str(path)])
