@@ -6,11 +6,12 @@ import asyncio
 import random
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import msgspec
 
+from everynode.api import keys
 from everynode.cluster.local import LocalStream, WholeStream
 from everynode.cluster.rest import Api
 from everynode.cluster.watches import Watch, line
@@ -27,6 +28,7 @@ _REMEMBERED: Final = 20  # lines that can come again
 # A decision is at most this much older than the request that carries it out.
 _THINKING: Final = 0.05
 _WATCHED: Final = ("nodes", "pods", "controllerrevisions", "daemonsets")
+_NOTHING: Final[Mapping[str, int]] = {}
 
 
 def status_body(code: int, reason: str, message: str, details: object = None) -> bytes:
@@ -73,6 +75,17 @@ def plural_of(path: str) -> str:
     return parts[0] if parts else ""
 
 
+def _kind_of(path: str) -> str:
+    """The kind that a path is about, as the store calls it."""
+    parts = path.strip("/").split("/")
+    return plural_of(path) if parts[0] == "api" else f"{plural_of(path)}.{parts[1]}"
+
+
+def _watch_of(request: Request) -> tuple[str, str]:
+    """What is watched or listed: the path, and the labels that are asked for."""
+    return request.path, next((value for key, value in request.query if key == "labelSelector"), "")
+
+
 class Mortal(Protocol):
     """The process behind a door."""
 
@@ -105,10 +118,9 @@ class Door:
         self._process = process
         self._streams: dict[int, SimStream] = {}
         self._opened = 0
-        # What was delivered to the process, by kind: when, and up to which version.
-        self._told: dict[str, deque[tuple[float, int]]] = {
-            kind: deque([(-1.0, 0)], maxlen=64) for kind in _WATCHED
-        }
+        # What was delivered to the process, by watch: when, and up to which version.
+        self._told: dict[tuple[str, str], deque[tuple[float, int]]] = {}
+        self._watched: dict[tuple[str, str], str] = {}  # the kinds
 
     # --- Transport -----------------------------------------------------------------------------
 
@@ -119,7 +131,7 @@ class Door:
         if sky is None:
             await self.clock.sleep(0)
             return await self._serve(request)
-        floor, sent_at = self._floor(), self.clock.monotonic()
+        floor, sent_at = self._floors(), self.clock.monotonic()
         await self.clock.sleep(self._random.uniform(*_LATENCY))
         self._reachable(sky, request)
         fault = sky.fault_of_call(self.name, request)
@@ -147,7 +159,10 @@ class Door:
         if not isinstance(answer, Watch):
             return WholeStream(answer)
         self._opened += 1
-        stream = SimStream(answer, self, self._sky, plural_of(request.path))
+        watched = _watch_of(request)
+        if watched[1] != keys.PULLER:  # which are no daemon pods
+            self._watched[watched] = _kind_of(request.path)
+        stream = SimStream(answer, self, self._sky, watched)
         self._streams[self._opened] = stream
         stream.forget = self._forgetter(self._opened)
         return stream
@@ -167,13 +182,14 @@ class Door:
         self,
         request: Request,
         *,
-        floor: int = 0,
+        floor: Mapping[str, int] = _NOTHING,
         sent_at: float | None = None,
         arrived: float | None = None,
     ) -> Response:
         time = self.clock.monotonic()
         sent_at = time if sent_at is None else sent_at
-        asked = Asked(self.name, request, time, self.clock.now(), sent_at, floor)
+        known = min(floor.values(), default=0)
+        asked = Asked(self.name, request, time, self.clock.now(), sent_at, known, floor)
         record = self._record
         record.acting = asked
         try:
@@ -189,7 +205,7 @@ class Door:
     # --- Faults of requests -----------------------------------------------------------------------
 
     async def _strike(
-        self, fault: Happening, request: Request, floor: int, sent_at: float
+        self, fault: Happening, request: Request, floor: Mapping[str, int], sent_at: float
     ) -> Response:
         serve = self._serve
         match fault.what:
@@ -216,7 +232,7 @@ class Door:
         raise AssertionError(f"{fault.what} is no fault of a request")
 
     async def _slowly(
-        self, fault: Happening, request: Request, floor: int, sent_at: float
+        self, fault: Happening, request: Request, floor: Mapping[str, int], sent_at: float
     ) -> Response:
         """The server takes its time; the client may not wait for it."""
         arrived = self.clock.monotonic()
@@ -247,26 +263,27 @@ class Door:
 
     # --- What the process has been told ----------------------------------------------------------
 
-    def tell(self, kind: str, body: bytes) -> None:
+    def tell(self, watch: tuple[str, str], body: bytes) -> None:
         """A line of a watch was delivered."""
-        told = self._told.get(kind)
-        found = _VERSION.search(body) if told is not None else None
-        if told is not None and found is not None:
+        found = _VERSION.search(body)
+        if found is not None:
+            told = self._told.setdefault(watch, deque([(-1.0, 0)], maxlen=64))
             version = int(found[1])
             if version > told[-1][1]:
                 told.append((self.clock.monotonic(), version))
 
     def _tell_list(self, request: Request, response: Response) -> None:
-        if request.method == "GET" and response.ok:
-            self.tell(plural_of(request.path), response.body[:400])
+        if request.method == "GET" and response.ok and request.path.endswith(_WATCHED):
+            self.tell(_watch_of(request), response.body[:400])
 
-    def _floor(self) -> int:
-        """The version up to which the process surely knew every kind when it last decided."""
+    def _floors(self) -> dict[str, int]:
+        """The version up to which the process surely knew each kind when it last decided."""
         before = self.clock.monotonic() - _THINKING
-        return min(
-            next((version for time, version in reversed(told) if time <= before), 0)
-            for told in self._told.values()
-        )
+        floors: dict[str, int] = {}
+        for watch, kind in self._watched.items():
+            told = self._told.get(watch, ())
+            floors[kind] = next((v for time, v in reversed(told) if time <= before), 0)
+        return floors
 
     # --- The end -------------------------------------------------------------------------------
 
@@ -286,10 +303,11 @@ class Door:
 class SimStream:
     """A watch that can stall, stutter, fall silent or break."""
 
-    def __init__(self, watch: Watch, door: Door, sky: Sky, kind: str) -> None:
+    def __init__(self, watch: Watch, door: Door, sky: Sky, watched: tuple[str, str]) -> None:
         self.status = 200
         self.headers = {"content-type": "application/json"}
-        self.kind = kind
+        self.kind = plural_of(watched[0])
+        self._watched = watched
         self.forget: Callable[[], None] = lambda: None
         self._watch = watch
         self._door = door
@@ -317,7 +335,7 @@ class SimStream:
                 continue
             self._repeat(found)
             self._past.append(found)
-            self._door.tell(self.kind, found)
+            self._door.tell(self._watched, found)
             return found
         return await self._finish()
 

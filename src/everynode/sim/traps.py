@@ -21,6 +21,8 @@ _HOOKED: Final[Object] = {
     "lifecycle": {"preDelete": {"labelsHandler": {"hook": "yes"}}},
     "labels": {"hook": "yes"},
 }
+# As most node agents have it: else the taints of a silent node take it out of all counts.
+_EVERYWHERE: Final = {"tolerations": [{"operator": "Exists"}]}
 _SLOW_STOP: Final = Timing(pull=0.0, start=0.5, stop=15.0)
 
 
@@ -82,16 +84,22 @@ _BUDGET: Final = {
         _at(10.0, "quirk", images="agent:v1 fail=probe"), _update(20.0, "agent:never-ready"),
         _update(40.0, "agent:v3"), nodes=4,
     ),
+    "a-cure": _trap(
+        _at(10.0, "quirk", images="agent:v1 fail=probe"), _update(20.0), nodes=6,
+        timing=Timing(start=3.0),
+    ),
     "one-node-is-down-already": _trap(
         _at(10.0, "unready-node", 30.0, node=0), _update(20.0), nodes=4,
+        sets=(daemonset(rolling=_ONE, template=_EVERYWHERE),),
     ),
     "pods-that-take-long-to-stop": _trap(_update(8.0), nodes=4, timing=_SLOW_STOP),
     "a-zone-is-lost": _trap(
         _at(8.0, "lose-zone", zone="zone-a"), _update(60.0), _at(100.0, "find-nodes"),
-        nodes=6, quiet_at=120.0,
+        nodes=6, quiet_at=120.0, sets=(daemonset(rolling=_ONE, template=_EVERYWHERE),),
     ),
     "a-silent-node": _trap(
         _at(8.0, "lose-node", 90.0, node=2), _update(60.0), nodes=3, quiet_at=110.0,
+        sets=(daemonset(rolling=_ONE, template=_EVERYWHERE),),
     ),
     "percent-and-another-status": _trap(
         _at(8.0, "write-status", status={"desiredNumberScheduled": 100}), _update(40.0),
@@ -113,8 +121,8 @@ _HELD: Final = {
     ),
     "three-versions-held": _trap(
         _update(8.0), _rolling(16.0, partition=2), _update(18.0, "agent:v3"),
-        _at(26.0, "delete-pod", node=0), _at(26.0, "delete-pod", node=1, grace=0),
-        _at(30.0, "fail-pod", node=0), _rolling(40.0, partition=0),
+        _at(26.0, "fail-pod", node=0), _at(26.0, "delete-pod", node=1, grace=0),
+        _at(34.0, "delete-pod", node=0), _rolling(44.0, partition=0),
         sets=(daemonset(rolling={**_ONE, "partition": 1}),),
     ),
     "back-and-held": _trap(
@@ -125,6 +133,10 @@ _HELD: Final = {
         _update(8.0), _at(24.0, "remove-node", node=0), _at(30.0, "delete-pod", node=1),
         _rolling(36.0, partition=1), _at(44.0, "remove-node", node=0),
         sets=(daemonset(rolling={**_ONE, "partition": "50%"}),), nodes=5,
+    ),
+    "half-of-five-for-good": _trap(
+        _update(8.0), sets=(daemonset(rolling={**_ONE, "partition": "50%"}),), nodes=5,
+        quiet_at=30.0,
     ),
     "paused-and-pods-die": _trap(
         _update(8.0), _rolling(9.0, paused=True), _at(14.0, "delete-pod", node=0),

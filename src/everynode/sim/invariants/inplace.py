@@ -29,6 +29,8 @@ class InPlace(Invariant):
         if commit.kind != "pods" or commit.type != "MODIFIED" or not by_controller(commit):
             return
         before, after = commit.before, commit.after
+        if after.terminating and gate_closed(after) and not gate_closed(before):
+            yield f"{after.name}: taken out of service while it was being deleted"
         if before.hash != after.hash and self._differ(before, after):
             yield f"{after.name}: its revision differs from the one before in more than images"
         if before.spec.containers == after.spec.containers:
