@@ -1,7 +1,11 @@
-"""Revisions that are lost again and again: made anew at once, then later and later."""
+"""Revisions are written in full view of the others; lost ones are made anew, later and later."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 from tests.decide.fleet import make
 from tests.kube.scripted import ManualClock
 
@@ -15,11 +19,20 @@ from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream
 
+Object = dict[str, Any]
+
 
 class Willing:
     """A server that creates whatever it is asked for."""
 
+    def __init__(self, stored: Sequence[Object]) -> None:
+        self._stored = stored
+        self.created: list[bytes] = []
+
     async def send(self, request: Request) -> Response:
+        if request.method == "GET":
+            return Response(200, msgspec.json.encode({"metadata": {}, "items": self._stored}))
+        self.created.append(request.body)
         return Response(201, request.body)
 
     async def open(self, request: Request) -> Stream:
@@ -37,13 +50,14 @@ class Nobody:
 class Stand:
     """A history on a server of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *stored: Object) -> None:
         self.clock = ManualClock()
         self.workload = Workload(make().ds, {})
+        self.server = Willing(stored)
         self.history = History(
-            Client(Willing(), self.clock),
+            Client(self.server, self.clock),
             self.clock,
-            cache=Cache[ControllerRevision](indexes={"owner": lambda _: ""}),
+            cache=Cache[ControllerRevision](indexes={"owner": lambda _: self.workload.key}),
             again=lambda *_: None,
             teller=Nobody(),
         )
@@ -54,6 +68,15 @@ class Stand:
         actions = [CreateRevision(name, body)]
         await self.history.write(self.workload, actions)
         return max(0.0, self.history.due_at(self.workload, actions) - self.clock.now())
+
+
+async def test_nothing_is_written_before_all_revisions_are_seen() -> None:
+    late = {"metadata": {"name": "agent-0", "namespace": "default", "resourceVersion": "7"}}
+    stand = Stand({**late, "data": {}, "revision": 3})
+    await stand.make("agent-1")
+    assert stand.server.created == []
+    await stand.make("agent-1")
+    assert len(stand.server.created) == 1
 
 
 async def test_a_lost_revision_is_made_anew_at_once_and_then_later_and_later() -> None:

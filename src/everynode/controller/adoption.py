@@ -18,10 +18,9 @@ from typing import Any, Final, Protocol
 from everynode.api.decode import Decoder
 from everynode.api.keys import POD_TEMPLATE_GENERATION, REVISION_HASH
 from everynode.api.objects import ControllerRevision, Pod
-from everynode.api.selector import SelectorError, format_selector
 from everynode.api.versions import decode_daemonset
 from everynode.clock import Clock
-from everynode.controller.calls import pod_request, revision_request
+from everynode.controller.calls import pod_request, revision_request, selected_by
 from everynode.controller.observe import World, resource_of
 from everynode.controller.workload import Workload
 from everynode.decide.actions import Because, PatchPod, PodAction
@@ -138,7 +137,7 @@ class Adoption:
 
     async def _adopt(self, workload: Workload, claims: _Claims) -> None:
         ds = workload.ds
-        scope = _scope(workload)
+        scope = selected_by(ds)
         if scope is None:
             return
         pods = await self._client.read_all(PODS, _decode_pod, scope=scope)
@@ -173,15 +172,6 @@ class Adoption:
         answer = await self._client.write(request, _decode_pod)
         self._teller.pod_written(workload, action)
         return answer
-
-
-def _scope(workload: Workload) -> verbs.Scope | None:
-    """Where orphans are looked for; None where the selector says nothing."""
-    try:
-        labels = format_selector(workload.ds.selector)
-    except SelectorError:
-        return None
-    return verbs.Scope(namespace=workload.ds.namespace, labels=labels) if labels else None
 
 
 def _drop_seen(waiting: dict[str, int], cache: Cache[Any]) -> None:

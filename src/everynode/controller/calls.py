@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from everynode.api.daemonset import DaemonSet
 from everynode.api.keys import FIELD_MANAGER
+from everynode.api.selector import SelectorError, format_selector
 from everynode.decide.actions import (
     CreatePod,
     CreateRevision,
@@ -18,6 +20,7 @@ from everynode.decide.actions import (
 from everynode.kube import verbs
 from everynode.kube.requests import MERGE_PATCH, STRATEGIC_PATCH, Request
 from everynode.kube.resources import PODS, REVISIONS
+from everynode.kube.verbs import Scope
 
 _PATCHES: Final = {"strategic": STRATEGIC_PATCH, "merge": MERGE_PATCH}
 
@@ -69,3 +72,12 @@ def revision_request(action: RevisionAction, namespace: str) -> Request:
                 uid=action.uid,
                 version=action.resource_version,
             )
+
+
+def selected_by(ds: DaemonSet) -> Scope | None:
+    """What the selector of a DaemonSet means; None where it says nothing."""
+    try:
+        labels = format_selector(ds.selector)
+    except SelectorError:
+        return None
+    return Scope(namespace=ds.namespace, labels=labels) if labels else None

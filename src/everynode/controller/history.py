@@ -10,7 +10,7 @@ from everynode.api.daemonset import Fault
 from everynode.api.decode import Decoder
 from everynode.api.objects import ControllerRevision
 from everynode.clock import Clock
-from everynode.controller.calls import revision_request
+from everynode.controller.calls import revision_request, selected_by
 from everynode.controller.workload import Workload
 from everynode.decide.actions import CreateRevision, DeleteRevision, RevisionAction
 from everynode.decide.revisions import Choice, Revision, choose_target, prune, read_revision
@@ -111,8 +111,9 @@ class History:
         """Carry out writes of revisions one after the other; the first failure ends it."""
         pause = 0.0
         try:
-            for action in actions:
-                await self._write(workload, action)
+            if await self._sees_all(workload):
+                for action in actions:
+                    await self._write(workload, action)
         except MayNotWrite:
             pass
         except KubeError as error:
@@ -122,6 +123,19 @@ class History:
             workload.revising = False
             workload.replan = True
             self._again(workload.key, self._clock.now() + pause)
+
+    async def _sees_all(self, workload: Workload) -> bool:
+        """Whether the cache has every revision; else it has them now, and the choice is another.
+
+        The watch of DaemonSets may be ahead of that of revisions, and a number is given only once.
+        """
+        scope = selected_by(workload.ds)
+        if scope is None:
+            return True
+        seen = dict(self._cache.by("owner", workload.key))
+        for revision in await self._client.read_all(REVISIONS, _decoder.one, scope=scope):
+            self._cache.upsert(revision)
+        return seen == self._cache.by("owner", workload.key)
 
     async def _write(self, workload: Workload, action: RevisionAction) -> None:
         request = revision_request(action, workload.ds.namespace)
