@@ -64,7 +64,7 @@ def test_one_node_that_waits_is_one() -> None:
 
 def test_nodes_that_are_updated_when_somebody_deletes_their_pods_are_said_to_be_so() -> None:
     said = written(picture(on_delete=True, to_come=6))["Progressing"]
-    assert said.message == "of 10 nodes 4 updated, 6 until their pods are deleted"
+    assert said.message == "of 10 nodes 4 updated, 6 left until their pods are deleted"
 
 
 def test_a_message_never_grows_without_bound() -> None:

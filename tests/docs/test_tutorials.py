@@ -10,23 +10,34 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.docs.tutorial import ROOT, agrees, check_page, read_steps
+from tests.kubernetes import lacking
 
 from everynode.api.versions import decode_daemonset
+from everynode.cli.kubernetes import binaries
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 EXECUTED = [page for page in PAGES if read_steps(page.read_text(encoding="utf-8"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
-needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is missing")
 
 
 def name(path: Path) -> str:
     return path.stem
 
 
-@needs_kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is missing")
 @pytest.mark.parametrize("page", EXECUTED, ids=name)
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     check_page(page, tmp_path)
+
+
+@pytest.mark.kubernetes
+@pytest.mark.parametrize("page", EXECUTED, ids=name)
+def test_a_page_does_what_it_says_with_the_oldest_kubectl(page: Path, tmp_path: Path) -> None:
+    try:
+        old = binaries.find_old_kubectl()
+    except binaries.BinariesMissingError as error:
+        lacking(str(error))
+    check_page(page, tmp_path, kubectl=old.parent)
 
 
 @pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=name)

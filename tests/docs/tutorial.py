@@ -130,9 +130,12 @@ def cluster(folder: Path) -> Iterator[Path]:
             process.stdout.close()
 
 
-def run_steps(steps: list[Step], kubeconfig: Path, folder: Path) -> list[tuple[list[str], int]]:
+def run_steps(
+    steps: list[Step], kubeconfig: Path, folder: Path, *, kubectl: Path | None = None
+) -> list[tuple[list[str], int]]:
     """Run all commands in one bash; gives the lines and the exit code of each that was run."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    first = [kubectl, Path(sys.executable).parent] if kubectl else [Path(sys.executable).parent]
+    path = ":".join([*map(str, first), os.environ["PATH"]])
     environment = os.environ | {
         "KUBECONFIG": str(kubeconfig),
         "PATH": path,
@@ -187,11 +190,14 @@ def _script(steps: list[Step]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def check_page(page: Path, folder: Path) -> None:
-    """Run a page on a cluster of its own; raises BadPageError at the first thing not true."""
+def check_page(page: Path, folder: Path, *, kubectl: Path | None = None) -> None:
+    """Run a page on a cluster of its own; raises BadPageError at the first thing not true.
+
+    `kubectl` is the folder of the one to use, if it is not the one of the machine.
+    """
     steps = read_steps(page.read_text(encoding="utf-8"))
     with cluster(folder) as kubeconfig:
-        results = run_steps(steps, kubeconfig, folder)
+        results = run_steps(steps, kubeconfig, folder, kubectl=kubectl)
     for step, (printed, code) in zip(steps, results, strict=False):
         where = f"{page.name}:{step.line}: $ {step.command}\n"
         said = "\n".join(printed)

@@ -176,7 +176,7 @@ def _count(picture: Picture) -> str:
     numbers = {
         "updated": picture.updated,
         "under way": picture.under_way,
-        "until their pods are deleted" if picture.on_delete else "to come": picture.to_come,
+        "left until their pods are deleted" if picture.on_delete else "to come": picture.to_come,
         "held": picture.held,
     }
     said = [f"{number} {what}" for what, number in numbers.items() if number or what == "updated"]
