@@ -70,6 +70,13 @@ def _overlapping() -> tuple[Object, Object]:
     return daemonset(rolling=_ONE), other
 
 
+def _agent(cpu: str) -> Object:
+    """A container that asks for so much, and gets it without a restart."""
+    amounts = {"cpu": cpu, "memory": "64Mi"}
+    resources = {"requests": amounts, "limits": amounts}
+    return {"name": "agent", "image": "agent:v1", "resources": resources}
+
+
 _BUDGET: Final = {
     # Two updates while no pod has been Ready for long enough: every node is down all the same.
     "twice-within-min-ready-seconds": _trap(
@@ -222,6 +229,10 @@ _PODS: Final = {
     "slow-in-place": _trap(
         _update(8.0), sets=(daemonset(rolling=_IN_PLACE),), nodes=4,
         timing=Timing(pull=8.0, start=3.0),
+    ),
+    "more-memory": _trap(
+        _at(8.0, "apply", spec={"template": {"spec": {"containers": [_agent("200m")]}}}),
+        sets=(daemonset(rolling=_IN_PLACE, template={"containers": [_agent("100m")]}),), nodes=4,
     ),
     "written-with-its-defaults": _trap(_at(8.0, "respell"), quiet_at=20.0),
     "back-and-forth": _trap(

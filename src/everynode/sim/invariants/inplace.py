@@ -11,7 +11,7 @@ import msgspec
 from everynode.api import keys
 from everynode.api.objects import Container, Pod
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.referee import gate_closed, meaning, template_in
+from everynode.sim.invariants.referee import gate_closed, is_in_place_done, meaning, template_in
 from everynode.sim.invariants.views import by_controller, owner_uid
 from everynode.sim.record import Commit
 
@@ -29,6 +29,8 @@ class InPlace(Invariant):
         if commit.kind != "pods" or commit.type != "MODIFIED" or not by_controller(commit):
             return
         before, after = commit.before, commit.after
+        if gate_closed(before) and not gate_closed(after) and not is_in_place_done(before):
+            yield f"{after.name}: its gate was opened before its containers took the change"
         if after.terminating and gate_closed(after) and not gate_closed(before):
             yield f"{after.name}: taken out of service while it was being deleted"
         if before.hash != after.hash and self._differ(before, after):

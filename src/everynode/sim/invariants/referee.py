@@ -140,7 +140,14 @@ def is_in_place_done(pod: Pod) -> bool:
         said = next((c.image for c in pod.status.container_statuses if c.name == name), "")
         if before.get("imageID") == running.get(name) and said != wanted:
             return False
-    return True
+    return not state.get("nextContainerResources") or _has_resources(pod)
+
+
+def _has_resources(pod: Pod) -> bool:
+    """Whether every container has what the pod's spec asks for."""
+    given = {each.name: each.resources for each in pod.status.container_statuses}
+    asked = [(each.resources, given.get(each.name)) for each in pod.spec.containers]
+    return all(has is not None and amounts(has) == amounts(want) for want, has in asked)
 
 
 def came_at(pod: Pod) -> float:

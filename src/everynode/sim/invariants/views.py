@@ -49,8 +49,10 @@ def taken_pod(commit: Commit) -> Pod | None:
         return None
     if gate_closed(after) and not before.metadata.annotations.inplace_state:
         return before  # type: ignore[no-any-return]
-    changed = after.hash != before.hash and before.spec.containers != after.spec.containers
-    return before if changed else None
+    if after.hash == before.hash:
+        return None
+    noted = before.metadata.annotations.inplace_state != after.metadata.annotations.inplace_state
+    return before if noted or before.spec.containers != after.spec.containers else None
 
 
 class Doubt(Exception):
