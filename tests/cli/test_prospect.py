@@ -10,6 +10,7 @@ from everynode.sim.forecast import Forecast, Question
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Timing
 
+UNREADY = "that did not become ready"
 TYPED: dict[str, Any] = {
     "nodes": 500,
     "fail": "3%",
@@ -96,11 +97,11 @@ def test_labels_that_mean_nothing_are_refused(label: str) -> None:
         ),
         (
             answer(ending="stopped", updated=200, stuck=("n",) * 10, to_come=290),
-            "Stops after 1 min at 200 of 500 nodes: 10 nodes that did not become ready use up maxUnavailable.",
+            f"Stops after 1 min at 200 of 500 nodes: 10 nodes {UNREADY} use up maxUnavailable.",
         ),
         (
             answer(ending="stopped", updated=200, stuck=("n",), budget=1, surging=True),
-            "Stops after 1 min at 200 of 500 nodes: 1 node that did not become ready uses up maxSurge.",
+            f"Stops after 1 min at 200 of 500 nodes: 1 node {UNREADY} uses up maxSurge.",
         ),
         (
             answer(ending="stopped", updated=200, to_come=300, message="it is tired"),
