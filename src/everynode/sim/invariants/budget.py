@@ -16,6 +16,7 @@ from everynode.sim.invariants.referee import (
     state_of,
     wants,
 )
+from everynode.sim.invariants.tally import Tallies
 from everynode.sim.invariants.views import (
     Doubt,
     by_controller,
@@ -24,7 +25,7 @@ from everynode.sim.invariants.views import (
     taken_since,
     views,
 )
-from everynode.sim.record import Commit
+from everynode.sim.record import Commit, Record
 
 
 class Budget(Invariant):
@@ -33,12 +34,19 @@ class Budget(Invariant):
     id: ClassVar[str] = "S1"
     title: ClassVar[str] = "maxUnavailable, partition, selector and pause are promises"
 
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self._tallies = Tallies(record)
+
     def judge(self, commit: Commit) -> Iterable[str]:
         """Whether the taking of a pod can be justified."""
-        if not by_controller(commit):
-            return
+        if by_controller(commit):
+            yield from self._judge(commit)
+        self._tallies.note(commit)
+
+    def _judge(self, commit: Commit) -> Iterable[str]:
         pod = taken_pod(commit)
-        if pod is None or not owner_uid(pod):
+        if pod is None or not owner_uid(pod) or self._tallies.allows(commit, pod):
             return
         try:
             fault = self._fault(commit, pod)
