@@ -67,7 +67,9 @@ def test_what_breaks_without_a_crash_is_not_enumerated() -> None:
 
 
 def test_watches_lag_from_the_first_commits_after_a_crash_on() -> None:
-    outcomes = play_stale_point((FIRST, Happening("crash-after", call=4)))
+    alone, *outcomes = play_stale_point((FIRST, Happening("crash-after", call=4)))
+    assert alone.result.kept
+    assert "hold-watch" not in alone.result.struck
     assert len(outcomes) == OFFSETS
     for outcome in outcomes:
         assert outcome.result.kept

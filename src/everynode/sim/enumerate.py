@@ -54,10 +54,11 @@ def play_stale_point(task: tuple[Plan, Happening]) -> list[Outcome]:
     plan, point = task
     crashed = with_point(plan, point)
     try:
-        _, world = play(crashed)
+        result, world = play(crashed)
     except Exception:
         return [Outcome(judge(crashed), crashed)]
-    return [outcome_of(with_point(plan, point, lag)) for lag in _lags(world)]
+    alone = Outcome(result) if result.kept else Outcome(result, crashed)
+    return [alone, *(outcome_of(with_point(plan, point, lag)) for lag in _lags(world))]
 
 
 def _lags(world: World) -> Iterator[Happening]:
