@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import msgspec
@@ -36,6 +37,10 @@ _OMITTED_WHEN_ZERO: Final = (
 )
 
 
+_REMEMBERED: Final = 8  # statuses that we sent and may yet be shown
+_Numbers = tuple[int | str, ...]
+
+
 class _Meta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
 
@@ -64,6 +69,8 @@ class _Page:
     """What is known of one status."""
 
     sent: DaemonSetStatus | None = None
+    # Numbers that may be stored because we sent them, whatever was answered.
+    ours: deque[_Numbers] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     version: int = 0  # of the answer to our last write
     writing: bool = False
     next_at: float = 0.0  # not before then
@@ -97,10 +104,9 @@ class Statuses:
         if page.conflicts:  # what we lacked has come
             page.conflicts = 0
             page.next_at = min(page.next_at, self._clock.now() + INTERVAL)
-        if page.sent is None:
+        if before.uid != after.uid or not page.ours:
             return
-        known = (_owned(page.sent), _owned(before.status))
-        if before.uid != after.uid or _owned(after.status) in known:
+        if _owned(after.status) in (*page.ours, _owned(before.status)):
             return
         page.truce = min(max(page.truce * 2, _FIRST_TRUCE), _LONGEST_TRUCE)
         page.truce_until = self._clock.now() + page.truce
@@ -137,6 +143,7 @@ class Statuses:
         page = self._pages.setdefault(workload.key, _Page())
         page.writing = True
         page.sent = status
+        page.ours.append(_owned(status))
         return self._write(page, workload, status)
 
     async def _write(self, page: _Page, workload: Workload, status: DaemonSetStatus) -> None:
@@ -177,7 +184,7 @@ def _request(ds: DaemonSet, status: DaemonSetStatus) -> Request:
     )
 
 
-def _owned(status: DaemonSetStatus) -> tuple[int | str, ...]:
+def _owned(status: DaemonSetStatus) -> _Numbers:
     """The part of a status that only its controller writes."""
     return (
         status.observed_generation,

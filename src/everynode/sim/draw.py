@@ -8,6 +8,7 @@ from typing import Any, Final
 from everynode.sim.faults import FAULTS, Fault
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Object, Plan, Timing
+from everynode.sim.variety import vary_manifests, vary_story
 
 TAIL_EVERY: Final = 20  # one seed in so many stays for the long quiet end
 _PATIENCE: Final = 3600.0  # seconds in which the world must settle
@@ -20,7 +21,7 @@ def draw(seed: int) -> Plan:
     chance = random.Random(f"{seed}/draw")
     nodes = chance.choice((1, 2, 3, 3, 4, 4, 5, 6, 8))
     manifests, hooked = _manifests(chance, nodes)
-    happenings = [*_story(chance, nodes), *_faults(chance, nodes)]
+    happenings = [*_story(chance, nodes), *_faults(chance, nodes), *vary_story(seed, nodes)]
     if hooked:
         times = [chance.uniform(10.0, _DISTURBED) for _ in range(5)]
         happenings += [Happening("release-hooks", at=round(t, 2)) for t in times]
@@ -30,7 +31,7 @@ def draw(seed: int) -> Plan:
     return Plan(
         seed=seed,
         nodes=nodes,
-        manifests=manifests,
+        manifests=vary_manifests(seed, manifests),
         timing=_timing(chance),
         controllers=chance.choice((1, 1, 1, 2)),
         happenings=tuple(sorted(happenings, key=lambda each: (each.at, each.call))),
