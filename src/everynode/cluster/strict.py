@@ -65,8 +65,18 @@ def check(
     """
     if type_name is None:
         return _changed(value, schema, known or {})
-    obj = _converted(value, type_name)
+    obj = _converted(value, type_name) or _converted(_without_gaps(value), type_name)
     return (obj, []) if obj is not None else _known(value, type_name, value)
+
+
+def _without_gaps(value: Object) -> Object:
+    """The object without nulls in its conditions, with which patches clear reasons."""
+    status = value.get("status")
+    listed = status.get("conditions") if isinstance(status, dict) else None
+    if not isinstance(status, dict) or not isinstance(listed, list):
+        return value
+    kept = [_without_nulls(each) if isinstance(each, dict) else each for each in listed]
+    return {**value, "status": {**status, "conditions": kept}}
 
 
 def _parsed(body: bytes) -> Object:

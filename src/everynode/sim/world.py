@@ -32,6 +32,7 @@ from everynode.sim.weather import OF_CALLS, Sky
 
 _HEALING: Final = 15.0  # seconds until nodes and watches have noticed that they are well again
 _LOOK: Final = 5.0  # seconds between two looks whether the world has settled
+_MANY: Final = 100  # nodes that can be looked at every time
 _REST: Final = 60.0  # seconds for which it must then stay as it is
 _TAIL: Final = 700.0  # the same at the long quiet end, on either side of a restart
 _RESTART: Final = 2.0  # seconds until a crashed process is there again
@@ -135,7 +136,8 @@ class World:
         await self.clock.sleep(_HEALING)
         while not self._is_settled() and self.clock.monotonic() < deadline:
             await self.actions.tend()
-            await self.clock.sleep(_LOOK)
+            # A large fleet takes long to look at, and longer to settle.
+            await self.clock.sleep(_LOOK * max(1, self.plan.nodes // _MANY))
         left = self._complaints()
         if left:
             self._breach("L1", f"not settled after {self.plan.patience:.0f} s: {left}")
