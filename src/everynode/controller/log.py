@@ -94,6 +94,9 @@ def set_up(stream: TextIO, clock: Clock, *, style: str = "auto", level: str = "i
     human = style == "human" or (style == "auto" and terminal)
     handler = logging.StreamHandler(stream)
     handler.setFormatter(HumanFormat(clock, colours=terminal) if human else JsonFormat(clock))
+    # What no line of ours says costs as much to find out as all the rest of the line.
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()
     for before in list(root.handlers):
         root.removeHandler(before)

@@ -174,8 +174,6 @@ class Loop:
         for action in actions:
             if action.node not in workload.writes:
                 self._applier.put(workload, workload.begin(action, now))
-        if actions and workload.ledger is not None:
-            workload.refresh(self._world.pods.version)
 
     def _write_status(self, workload: Workload, status: DaemonSetStatus, now: float) -> None:
         due_at = self._statuses.due_at(workload, status)

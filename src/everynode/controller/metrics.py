@@ -84,6 +84,10 @@ class Metrics:
             for name, text in _COUNTS.items()
         }
         self._told: dict[tuple[str, ...], list[int]] = {}
+        # What is counted for every pod, by its labels: to look them up anew costs several times
+        # the counting. There are few of them.
+        self._written: dict[tuple[str, str, str], Counter] = {}
+        self._acted: dict[tuple[str, str], Counter] = {}
         self._contested = Gauge(
             "everynode_daemonset_contested",
             "1 while another manager writes the DaemonSet's status and we leave it alone.",
@@ -103,11 +107,18 @@ class Metrics:
 
     def wrote(self, asked: Asked, result: str) -> None:
         """A write was sent and answered, or not."""
-        self._writes.labels(asked.verb, asked.resource, result).inc()
+        key = (asked.verb, asked.resource, result)
+        counter = self._written.get(key)
+        if counter is None:
+            counter = self._written[key] = self._writes.labels(*key)
+        counter.inc()
 
     def pod_action(self, action: str, because: str) -> None:
         """Something was done to a pod."""
-        self._pods.labels(action, because).inc()
+        counter = self._acted.get((action, because))
+        if counter is None:
+            counter = self._acted[action, because] = self._pods.labels(action, because)
+        counter.inc()
 
     def watch_restarted(self, resource: Resource, reason: str) -> None:
         """A watch had to be made again."""

@@ -153,9 +153,11 @@ class World:
             self._take_on(after)
             return
         previous, workload.ds = workload.ds, after
-        workload.replan = workload.replan or matters(previous, after)
+        matter = matters(previous, after)
+        workload.replan = workload.replan or matter
         self.updated(previous, after, workload)
-        self.changed(workload)
+        # Mostly it is our own status that we see: that lets nobody go on.
+        (self.changed if matter else self.moved)(workload)
 
     def _take_on(self, ds: DaemonSet) -> None:
         workload = Workload(ds, self.nodes.all())

@@ -6,12 +6,15 @@ import asyncio
 import heapq
 import itertools
 from collections import OrderedDict
+from math import inf
 from typing import Final
 
 from everynode.clock import Clock
 
 # How long what frees nobody to act may wait, so that one look serves many changes.
 SOON: Final = 0.1
+# Loops count in milliseconds: a timer that rings a moment too early would ring again and again.
+_TICK: Final = 0.001
 
 
 class Queue:
@@ -27,6 +30,7 @@ class Queue:
         self._later: list[tuple[float, str]] = []
         self._wake_at: dict[str, float] = {}  # the earliest time asked for, per key
         self._changed = asyncio.Event()
+        self._asleep_until = 0.0  # how long the consumer would sleep if nothing came
 
     def __len__(self) -> int:
         return len(self._due.keys() | self._soon.keys())
@@ -40,8 +44,8 @@ class Queue:
     def add_soon(self, key: str) -> None:
         """The key needs a look, alone or with what else happens to it in a moment."""
         if key not in self._soon and key not in self._due:
-            self._soon[key] = self._clock.now() + SOON
-            self._changed.set()
+            self._soon[key] = when = self._clock.now() + SOON
+            self._wake_by(when)
 
     def add_at(self, key: str, when: float) -> None:
         """The key needs a look at that time, or earlier if asked so before."""
@@ -49,7 +53,7 @@ class Queue:
         if known is None or when < known:
             self._wake_at[key] = when
             heapq.heappush(self._later, (when, key))
-            self._changed.set()
+            self._wake_by(when)
 
     def discard(self, key: str) -> None:
         """Nobody needs this key any more."""
@@ -66,17 +70,30 @@ class Queue:
                 self._soon.pop(key, None)
                 return key
             self._changed.clear()
-            try:
-                async with asyncio.timeout(self._pause()):
-                    await self._changed.wait()
-            except TimeoutError:
-                pass
+            self._asleep_until = self._next_time()
+            await self._sleep(self._asleep_until - self._clock.now())
 
-    def _pause(self) -> float | None:
-        """How long until the next key is due, None if nobody knows."""
+    async def _sleep(self, seconds: float) -> None:
+        """Wait until something is due before its time, or for so long."""
+        if seconds == inf:
+            await self._changed.wait()
+            return
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(max(0.0, seconds) + _TICK, self._changed.set)
+        try:
+            await self._changed.wait()
+        finally:
+            timer.cancel()
+
+    def _next_time(self) -> float:
+        """When the next key is due by itself."""
         times = [when for when, _ in self._later[:1]]
         times += itertools.islice(self._soon.values(), 1)
-        return min(times) - self._clock.now() if times else None
+        return min(times, default=inf)
+
+    def _wake_by(self, when: float) -> None:
+        if when < self._asleep_until:
+            self._changed.set()
 
     def _move_due(self) -> None:
         now = self._clock.now()
