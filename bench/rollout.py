@@ -1,11 +1,11 @@
 """What a rollout costs: our controller beside kube-controller-manager's DaemonSet controller.
 
-    python -m bench.rollout [--nodes 1000 --nodes 5000] [--quick] [--server kubernetes|embedded]
+    python -m bench.rollout [--nodes 1000 --nodes 5000] [--updated 1000] [--quick]
 
 Each contender in turn is a process of its own on the same API server and the same simulated nodes:
-it creates a pod on every node, then updates them all with maxUnavailable 10 and with 10%, then
-rests. Only its own CPU, memory and writes count. The table and the machine are appended to
-bench/results/rollout.jsonl.
+it creates a pod on every node, then updates them with maxUnavailable 10 and with 10%, all of them
+or as many as --updated says, then rests. Only its own CPU, memory and writes count. The table and
+the machine are appended to bench/results/rollout.jsonl. Ctrl-C ends it and all that it started.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from bench import machine, place
 from bench.contender import CONTENDERS, Contender
 from bench.place import Object, Place, Size, clock
-from bench.table import Row, print_table
+from bench.table import Row, print_ratios, print_table
 
 from everynode.cli import process
 from everynode.kube.resources import ADVANCED, DAEMONSETS, Resource
 
 AGENT = "agent"
 REST = 10.0
+HALT: Object = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
 KINDS = {"native": DAEMONSETS, "advanced": ADVANCED}
 
 
@@ -37,6 +38,7 @@ class Wishes:
     server: str
     contenders: tuple[str, ...]
     max_unavailable: tuple[str, ...]
+    updated: int  # pods of each update; the rest of a large fleet costs the same
     kind: str
     profile: str
 
@@ -54,6 +56,7 @@ def read_arguments() -> Wishes:
     parser.add_argument("--server", choices=("kubernetes", "embedded"), default="kubernetes")
     parser.add_argument("--only", choices=tuple(CONTENDERS), help="measure only one of the two")
     parser.add_argument("--max-unavailable", action="append", help="10 and 10%% by default")
+    parser.add_argument("--updated", type=int, default=1 << 30, help="pods; all by default")
     parser.add_argument("--kind", choices=tuple(KINDS), default="native", help="of DaemonSet")
     parser.add_argument("--start", type=float, help="seconds a pod takes to start")
     parser.add_argument("--stop", type=float, help="seconds a pod takes to stop")
@@ -73,6 +76,7 @@ def read_arguments() -> Wishes:
         server=typed.server,
         contenders=(typed.only,) if typed.only else ("everynode",) if alone else tuple(CONTENDERS),
         max_unavailable=tuple(typed.max_unavailable or ("10", "10%")),
+        updated=typed.updated,
         kind=typed.kind,
         profile=typed.profile,
     )
@@ -130,35 +134,44 @@ class Trial:
         self._wishes = wishes
 
     async def run(self) -> list[Row]:
+        nodes = self._place.size.nodes
         await self._who.until_at_rest()
-        rows = [await self._measure("first creation", self._create())]
+        rows = [await self._measure("first creation", self._create(), pods=nodes)]
+        pods = min(nodes, self._wishes.updated)
         for version, amount in enumerate(self._wishes.max_unavailable):
             work = self._place.patch(self._kind, AGENT, update(version, amount))
-            row = await self._measure(f"update, maxUnavailable {amount}", work, amount=amount)
-            rows.append(row)
+            what = f"update, maxUnavailable {amount}"
+            rows.append(await self._measure(what, work, pods=pods, amount=amount))
+        if pods < nodes:
+            await self._place.patch(self._kind, AGENT, HALT)
+            await self._who.until_at_rest()
         rows.append(await self._rest())
         return rows
 
     async def _create(self) -> None:
         await self._place.create(self._kind, daemonset(self._kind))
 
-    async def _measure(self, what: str, begin: Awaitable[None], *, amount: str = "") -> Row:
+    async def _measure(
+        self, what: str, begin: Awaitable[None], *, pods: int, amount: str = ""
+    ) -> Row:
         who, pace, nodes = self._who, self._place.pace, self._place.size.nodes
+        report(f"{nodes} nodes, {who.name}: {what}")
         pace.begin()
         cpu, writes, began = who.read().cpu, await who.writes(), clock.monotonic()
         await begin
-        await self._until_done()
+        done = await self._until_done(pods)
         seconds = clock.monotonic() - began
-        await who.until_at_rest()
+        if done == nodes:
+            await who.until_at_rest()
         after = who.read()
         return Row(
             who=who.name,
             work=what,
             nodes=nodes,
-            cpu_ms=(after.cpu - cpu) * 1000 / nodes,
-            writes=_total(await who.writes() - writes) / nodes,
+            cpu_ms=(after.cpu - cpu) * 1000 / done,
+            writes=_total(await who.writes() - writes) / done,
             seconds=seconds,
-            rate=nodes / seconds,
+            rate=done / seconds,
             ideal=_scaled(amount, nodes) / (pace.stopping.seconds + pace.starting.seconds)
             if amount
             else 0.0,
@@ -183,19 +196,25 @@ class Trial:
             peak=after.peak,
         )
 
-    async def _until_done(self) -> None:
+    async def _until_done(self, pods: int) -> int:
+        """Wait until so many pods are updated, all of them being available; how many they are."""
         nodes = self._place.size.nodes
         while True:
             self._who.read()  # it must be running
             found = await self._place.get(self._kind, AGENT)
             status = found.get("status", {})
+            updated: int = status.get("updatedNumberScheduled", 0)
             if (
                 status.get("observedGeneration") == found["metadata"]["generation"]
-                and status.get("updatedNumberScheduled") == nodes
-                and status.get("numberAvailable") == nodes
+                and updated >= pods
+                and (pods < nodes or status.get("numberAvailable") == nodes)
             ):
-                return
+                return updated
             await clock.sleep(0.25)
+
+
+def report(progress: str) -> None:
+    print(f"{progress} …", file=sys.stderr, flush=True)
 
 
 def _total(written: Counter[str]) -> int:
@@ -210,16 +229,19 @@ async def run(wishes: Wishes) -> None:
     rows: list[Row] = []
     start_place = place.real if wishes.server == "kubernetes" else place.embedded
     for size in wishes.sizes:
+        report(f"{size.nodes} nodes: they come up")
         async with start_place(size) as where:
             for name in wishes.contenders:
-                print(f"{size.nodes} nodes: {name} …", file=sys.stderr, flush=True)
                 who = CONTENDERS[name](where, wishes.profile)
                 try:
                     rows += await Trial(where, who, wishes).run()
                 finally:
                     await who.stop()
-                await where.clear(wishes.resource, AGENT)
+                if name != wishes.contenders[-1]:
+                    report(f"{size.nodes} nodes: all pods go")
+                    await where.clear(wishes.resource, AGENT)
     print_table(rows)
+    print_ratios(rows)
     machine.append("rollout", rows, server=wishes.server, kind=wishes.kind)
 
 

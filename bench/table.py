@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+OURS = "everynode"
 HEADINGS = ("nodes", "work", "who", "CPU ms/pod", "writes/pod", "s", "pods/s", "of ideal")
-MORE = ("gap ms", "RSS MB", "peak MB", "CPU ratio")
+MORE = ("gap ms", "RSS MB", "peak MB")
+RATIOS = ("nodes", "work", "CPU per pod", "memory", "writes per pod", "time")
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -27,23 +29,45 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def print_table(rows: Sequence[Row]) -> None:
-    lines = [(*HEADINGS, *MORE), *(_line(row, rows) for row in rows)]
+    """Print everything that was measured."""
+    _print([(*HEADINGS, *MORE), *(_line(row) for row in rows)], left=(1, 2))
+
+
+def print_ratios(rows: Sequence[Row]) -> None:
+    """Print how many times as much the other took for the same work."""
+    pairs = [
+        (ours, theirs)
+        for ours in rows
+        for theirs in rows
+        if (ours.work, ours.nodes) == (theirs.work, theirs.nodes)
+        and (ours.who == OURS) > (theirs.who == OURS)
+    ]
+    if pairs:
+        print(f"\n{pairs[0][1].who} takes, where {OURS} takes 1:")
+        _print([RATIOS, *(_ratios(ours, theirs) for ours, theirs in pairs)], left=(1,))
+
+
+def _print(lines: Sequence[tuple[str, ...]], *, left: Sequence[int]) -> None:
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     for line in lines:
         cells = [
-            text.ljust(width) if 0 < column < 3 else text.rjust(width)
+            text.ljust(width) if column in left else text.rjust(width)
             for column, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
         print("  ".join(cells).rstrip())
 
 
-def _line(row: Row, rows: Sequence[Row]) -> tuple[str, ...]:
-    beside = [
-        other
-        for other in rows
-        if (other.work, other.nodes) == (row.work, row.nodes) and other.who != row.who
-    ]
-    ratio = f"1/{beside[0].cpu_ms / row.cpu_ms:.1f}" if beside and row.cpu_ms else ""
+def _ratios(ours: Row, theirs: Row) -> tuple[str, ...]:
+    pairs = (
+        (ours.cpu_ms, theirs.cpu_ms),
+        (ours.resident, theirs.resident),
+        (ours.writes, theirs.writes),
+        (ours.seconds, theirs.seconds),
+    )
+    return (str(ours.nodes), ours.work, *(f"{b / a:.2f}" if a else "" for a, b in pairs))
+
+
+def _line(row: Row) -> tuple[str, ...]:
     return (
         str(row.nodes),
         row.work,
@@ -56,5 +80,4 @@ def _line(row: Row, rows: Sequence[Row]) -> tuple[str, ...]:
         f"{row.gap_ms:.0f}" if row.gap_ms else "",
         f"{row.resident:.0f}",
         f"{row.peak:.0f}",
-        ratio,
     )
