@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 from aiohttp import web
+from tests.cli.upped import kubeconfig
 
 from everynode.cli.connection import connect, explain
 from everynode.cli.errors import UserError
@@ -23,17 +23,6 @@ from everynode.kube.errors import (
 from everynode.kube.requests import Request
 
 ASKED = Asked(verb="patch", resource="clusterroles.rbac.authorization.k8s.io", name="everynode")
-
-
-def kubeconfig(folder: Path, server: str) -> str:
-    path = folder / "kubeconfig"
-    config = {
-        "clusters": [{"name": "here", "cluster": {"server": server}}],
-        "contexts": [{"name": "here", "context": {"cluster": "here"}}],
-        "current-context": "here",
-    }
-    path.write_text(yaml.safe_dump(config))
-    return str(path)
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from tests.cli.test_up import ask, daemonset, until_ready
-from tests.cli.upped import Up, everynode, started
+from tests.cli.upped import Up, everynode, kubeconfig, started
 
 from everynode.cli.errors import UserError
 from everynode.cli.run import command
@@ -34,17 +34,6 @@ def refused(*arguments: str) -> str:
     assert isinstance(result.exception, UserError), result.output
     assert "\n" not in str(result.exception)
     return str(result.exception)
-
-
-def kubeconfig(folder: Path, server: str) -> str:
-    path = folder / "kubeconfig"
-    config = {
-        "clusters": [{"name": "here", "cluster": {"server": server}}],
-        "contexts": [{"name": "here", "context": {"cluster": "here"}}],
-        "current-context": "here",
-    }
-    path.write_text(yaml.safe_dump(config))
-    return str(path)
 
 
 def test_it_serves_a_cluster_that_was_started_without_a_controller(up: Up) -> None:

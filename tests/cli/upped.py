@@ -1,4 +1,4 @@
-"""`everynode up` as people start it: a process of its own, until the test is over."""
+"""Commands as people type them, and `everynode up` as a process of its own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import yaml
 from click.testing import CliRunner, Result
 
 
@@ -35,6 +36,18 @@ class Up:
         self.process.send_signal(how)
         _, errors = self.process.communicate(timeout=30)
         return self.process.returncode, errors
+
+
+def kubeconfig(folder: Path, server: str) -> str:
+    """Write a kubeconfig whose one context, `here`, leads to a server."""
+    path = folder / "kubeconfig"
+    config = {
+        "clusters": [{"name": "here", "cluster": {"server": server}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here"}}],
+        "current-context": "here",
+    }
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
 
 
 def everynode(*arguments: str) -> subprocess.CompletedProcess[str]:

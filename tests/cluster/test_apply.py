@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import copy
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cluster.recorded import GENERATION, TIME, steps
 
 from everynode.cluster.apply import ApplyConflict, ApplyError, apply
 from everynode.cluster.errors import Refusal
 
-ANSWERS = json.loads((Path(__file__).parent / "answers" / "applies.json").read_text())
-GENERATION = "deprecated.daemonset.template.generation"
-TIME = "2026-01-01T00:00:00Z"
 DAEMON_SET = "io.k8s.api.apps.v1.DaemonSet"
 
 Object = dict[str, Any]
-
-
-def steps() -> list[Any]:
-    """Every apply, with the object as it was before."""
-    found = []
-    for scenario in ANSWERS:
-        before = None
-        for number, step in enumerate(scenario["steps"]):
-            before = step.get("before", before)
-            if step["op"] == "apply":
-                name = f"{scenario['name']}-{number}"
-                found.append(pytest.param(scenario, step, before, id=name))
-            before = step.get("after", before)
-    return found
 
 
 def differences(real: Any, ours: Any, path: str = "") -> list[str]:
@@ -52,7 +34,9 @@ def differences(real: Any, ours: Any, path: str = "") -> list[str]:
     return [] if real == ours else [path]
 
 
-@pytest.mark.parametrize(("scenario", "step", "before"), steps())
+@pytest.mark.parametrize(
+    ("scenario", "step", "before"), steps(lambda step: bool(step["op"] == "apply"))
+)
 def test_applies_end_as_on_the_real_server(
     scenario: Object, step: Object, before: Object | None
 ) -> None:

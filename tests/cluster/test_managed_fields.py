@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import copy
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cluster.recorded import GENERATION, TIME, steps
 
 from everynode.cluster.managed_fields import track
 
-ANSWERS = json.loads((Path(__file__).parent / "answers" / "applies.json").read_text())
-GENERATION = "deprecated.daemonset.template.generation"
-TIME = "2026-01-01T00:00:00Z"
 POD = "io.k8s.api.core.v1.Pod"
 
 Object = dict[str, Any]
 
 
-def steps() -> list[Any]:
-    """Every write that is no apply, with the object as it was before."""
-    found = []
-    for scenario in ANSWERS:
-        before = None
-        for number, step in enumerate(scenario["steps"]):
-            before = step.get("before", before)
-            if step["op"] != "apply" and "after" in step:
-                name = f"{scenario['name']}-{number}"
-                found.append(pytest.param(scenario, step, before, id=name))
-            before = step.get("after", before)
-    return found
+def is_no_apply(step: Object) -> bool:
+    return step["op"] != "apply" and "after" in step
 
 
 def as_sent(step: Object, before: Object | None) -> Object:
@@ -51,7 +37,7 @@ def as_sent(step: Object, before: Object | None) -> Object:
     return new
 
 
-@pytest.mark.parametrize(("scenario", "step", "before"), steps())
+@pytest.mark.parametrize(("scenario", "step", "before"), steps(is_no_apply))
 def test_writes_are_noted_as_by_the_real_server(
     scenario: Object, step: Object, before: Object | None
 ) -> None:

@@ -236,7 +236,10 @@ class NodeController:
         known = {(taint.key, taint.effect): taint for taint in node.spec.taints}
         now = format_time(self._setting.clock.now())
         kept = [taint for taint in node.spec.taints if taint.key not in _OURS]
-        made = [known.get(row) or FullTaint(*row, time_added=now) for row in rows]
+        made = [
+            known.get((key, effect)) or FullTaint(key, effect=effect, time_added=now)
+            for key, effect in rows
+        ]
         return [*kept, *made]
 
 

@@ -1,4 +1,4 @@
-"""Nodes and pods as far as kubelets, scheduler and collector read them."""
+"""What kubelets, scheduler and collector read of nodes and pods beyond what the controller does."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 
 import msgspec
 
+from everynode.api import objects
 from everynode.api.objects import (
-    Affinity,
     Condition,
     ContainerPort,
-    ContainerStatus,
+    OwnerReference,
     Partial,
-    ReadinessGate,
     Resources,
+    Taint,
     Toleration,
 )
 
@@ -26,14 +26,9 @@ Amounts = dict[str, str | int | float]
 # --- Metadata ----------------------------------------------------------------------------------
 
 
-class Owner(Partial, frozen=True, omit_defaults=True):
+class Owner(OwnerReference, frozen=True, omit_defaults=True):
     """Who an object belongs to, with everything it carries, so that it can be written back."""
 
-    api_version: str
-    kind: str
-    name: str
-    uid: str
-    controller: bool = False
     block_owner_deletion: bool = False
 
 
@@ -56,27 +51,19 @@ class Bare(Partial, frozen=True):
 
 
 class PodAnnotations(
-    msgspec.Struct, frozen=True, gc=False, rename={"behaviour": f"{PREFIX}behaviour"}
+    objects.PodAnnotations, frozen=True, rename={"behaviour": f"{PREFIX}behaviour"}
 ):
-    """The annotations of a pod that say how it is to be simulated."""
+    """The annotations of a pod, and the one that says how it is to be simulated."""
 
     behaviour: str = ""
 
 
-class PodMeta(Partial, frozen=True):
+class PodMeta(objects.PodMeta, frozen=True):
     """Metadata of a pod."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: PodAnnotations = PodAnnotations()
     owner_references: tuple[Owner, ...] = ()
-    finalizers: tuple[str, ...] = ()
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
+    generation: int = 0
     deletion_grace_period_seconds: int | None = None
 
 
@@ -114,13 +101,10 @@ class ResizePolicy(Partial, frozen=True):
     restart_policy: str = "NotRequired"
 
 
-class Container(Partial, frozen=True):
+class Container(objects.Container, frozen=True):
     """A container as its kubelet sees it."""
 
-    name: str
-    image: str = ""
     image_pull_policy: str = "IfNotPresent"
-    resources: Resources = Resources()
     resize_policy: tuple[ResizePolicy, ...] = ()
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""  # Always on an init container makes it a sidecar
@@ -141,17 +125,14 @@ class Gate(Partial, frozen=True):
     name: str = ""
 
 
-class PodSpec(Partial, frozen=True):
+class PodSpec(objects.PodSpec, frozen=True):
     """The part of a pod's spec that decides where it runs and how it starts and ends."""
 
-    node_name: str = ""
     scheduler_name: str = "default-scheduler"
-    affinity: Affinity | None = None
     node_selector: dict[str, str] = msgspec.field(default_factory=dict)
     tolerations: tuple[TimedToleration, ...] = ()
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    readiness_gates: tuple[ReadinessGate, ...] = ()
     scheduling_gates: tuple[Gate, ...] = ()
     restart_policy: str = "Always"
     termination_grace_period_seconds: int = 30
@@ -163,19 +144,14 @@ class PodSpec(Partial, frozen=True):
     overhead: Amounts = msgspec.field(default_factory=dict)
 
 
-class PodStatus(Partial, frozen=True):
+class PodStatus(objects.PodStatus, frozen=True):
     """What the API says of a pod's life."""
 
-    phase: str = "Pending"
-    reason: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
-    start_time: datetime | None = None
-    conditions: tuple[Condition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
     nominated_node_name: str = ""
 
 
-class Pod(Partial, frozen=True):
+class Pod(objects.Pod, frozen=True):
     """A pod as far as it is simulated."""
 
     metadata: PodMeta
@@ -186,25 +162,6 @@ class Pod(Partial, frozen=True):
     def key(self) -> str:
         """Namespace and name."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
-
-    @property
-    def uid(self) -> str:
-        """The pod's unique id."""
-        return self.metadata.uid
-
-    @property
-    def terminating(self) -> bool:
-        """Whether its deletion has been asked for."""
-        return self.metadata.deletion_timestamp is not None
-
-    @property
-    def finished(self) -> bool:
-        """Whether it will never run again."""
-        return self.status.phase in ("Failed", "Succeeded")
-
-    def condition(self, kind: str) -> Condition | None:
-        """The condition of that type, if it is there."""
-        return next((c for c in self.status.conditions if c.type == kind), None)
 
 
 # --- Nodes -------------------------------------------------------------------------------------
@@ -229,32 +186,22 @@ class NodeAnnotations(
     not_ready: str = ""
 
 
-class NodeMeta(Partial, frozen=True):
+class NodeMeta(objects.NodeMeta, frozen=True):
     """Metadata of a node."""
 
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: NodeAnnotations = NodeAnnotations()
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
 
 
-class FullTaint(Partial, frozen=True, omit_defaults=True):
+class FullTaint(Taint, frozen=True, omit_defaults=True):
     """A taint with everything it carries, so that it can be written back."""
 
-    key: str
-    effect: str = ""
-    value: str = ""
     time_added: str = ""
 
 
-class NodeSpec(Partial, frozen=True):
+class NodeSpec(objects.NodeSpec, frozen=True):
     """Who may run here."""
 
     taints: tuple[FullTaint, ...] = ()
-    unschedulable: bool = False
     pod_cidr: str = msgspec.field(default="", name="podCIDR")
 
 
