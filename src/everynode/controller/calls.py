@@ -18,7 +18,7 @@ from everynode.decide.actions import (
     RevisionAction,
 )
 from everynode.kube import verbs
-from everynode.kube.requests import MERGE_PATCH, STRATEGIC_PATCH, Request
+from everynode.kube.requests import MERGE_PATCH, METADATA, STRATEGIC_PATCH, Request
 from everynode.kube.resources import PODS, REVISIONS
 from everynode.kube.verbs import Scope
 
@@ -26,10 +26,15 @@ _PATCHES: Final = {"strategic": STRATEGIC_PATCH, "merge": MERGE_PATCH}
 
 
 def pod_request(action: PodAction, namespace: str) -> Request:
-    """Return the request that carries out an action on a pod."""
+    """Return the request that carries out an action on a pod.
+
+    Of the answer, only the metadata is asked for: the pod itself comes by the watch.
+    """
     match action:
         case CreatePod():
-            return verbs.create(PODS, action.body, namespace=namespace, manager=FIELD_MANAGER)
+            return verbs.create(
+                PODS, action.body, namespace=namespace, manager=FIELD_MANAGER, accept=METADATA
+            )
         case DeletePod():
             return verbs.delete(
                 PODS,
@@ -37,6 +42,7 @@ def pod_request(action: PodAction, namespace: str) -> Request:
                 namespace=namespace,
                 uid=action.uid,
                 version=action.resource_version,
+                accept=METADATA,
             )
         case PatchPod():
             return verbs.patch(
@@ -47,6 +53,7 @@ def pod_request(action: PodAction, namespace: str) -> Request:
                 namespace=namespace,
                 subresource=action.subresource,
                 manager=FIELD_MANAGER,
+                accept=METADATA,
             )
 
 

@@ -200,22 +200,27 @@ class HttpTransport:
 
     async def _ask(self, request: Request, *, whole: bool) -> tuple[_Line, Answer]:
         """Send a request and wait for the head of the answer, or for the whole of it."""
-        line: _Line | None = None
+        loop = asyncio.get_running_loop()
+        end = loop.time() + request.timeout
+        pool = await self._ready()
+        line = await pool.take()
+        connection = line.connection
+        if loop.time() >= end:
+            line.hang_up(reusable=True)
+            raise TransportError(f"{self._host}: it took too long to connect", sent=False)
+        # Half the price of asyncio.timeout, which is made for more than that.
+        timer = loop.call_at(end, connection.expire)
         try:
-            async with asyncio.timeout(request.timeout):
-                pool = await self._ready()
-                line = await pool.take()
-                answer = await line.connection.ask(self._encode(request))
-                while whole and not answer.complete:
-                    await line.connection.more()
+            answer = await connection.ask(self._encode(request))
+            while whole and not answer.complete:
+                await connection.more()
         except BaseException as error:
-            if line is not None:
-                line.hang_up()
-            if isinstance(error, TimeoutError):
-                raise self._failure("no answer in time", sent=line is not None) from error
+            line.hang_up()
             if isinstance(error, WireError):
-                raise self._failure(str(error), sent=True) from error
+                raise TransportError(f"{self._host}: {error}", sent=True) from error
             raise
+        finally:
+            timer.cancel()
         return line, answer
 
     def _encode(self, request: Request) -> bytes:
@@ -275,9 +280,6 @@ class HttpTransport:
         expiry = expiry_of(pair.certificate) if pair else None
         if expiry is not None and expiry < self._clock.now():
             raise TransportError("our client certificate has expired; renew it", sent=False)
-
-    def _failure(self, words: str, *, sent: bool) -> TransportError:
-        return TransportError(f"{self._host}: {words}", sent=sent)
 
 
 @lru_cache(maxsize=256)

@@ -9,6 +9,7 @@ JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from everynode.kube.requests import APPLY_PATCH, MERGE_PATCH, Request
+from everynode.kube.requests import APPLY_PATCH, JSON, MERGE_PATCH, Request
 from everynode.kube.resources import Resource
 
 PAGE: Final = 500  # objects per page of a list: kubectl's and client-go's size
@@ -107,10 +107,12 @@ def create(
     subresource: str = "",
     manager: str = "",
     dry_run: bool = False,
+    accept: str = JSON,
 ) -> Request:
     """Create an object; with a name and a subresource, POST to that (evictions, bindings)."""
     path = resource.path(namespace, name, subresource=subresource)
-    return Request("POST", path, _write_query(manager, dry_run=dry_run), _encode(body))
+    query = _write_query(manager, dry_run=dry_run)
+    return Request("POST", path, query, _encode(body), accept=accept)
 
 
 def replace(
@@ -138,11 +140,12 @@ def patch(
     subresource: str = "",
     manager: str = "",
     dry_run: bool = False,
+    accept: str = JSON,
 ) -> Request:
     """Change an object by a JSON, merge or strategic patch; its media type is the `kind`."""
     path = resource.path(namespace, name, subresource=subresource)
     query = _write_query(manager, dry_run=dry_run)
-    return Request("PATCH", path, query, _encode(body), kind)
+    return Request("PATCH", path, query, _encode(body), kind, accept)
 
 
 def apply(
@@ -171,6 +174,7 @@ def delete(
     grace_seconds: int | None = None,
     propagation: str = "",
     dry_run: bool = False,
+    accept: str = JSON,
 ) -> Request:
     """Delete an object, if it is still the one with this uid at this resource version."""
     options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
@@ -183,7 +187,8 @@ def delete(
         options["propagationPolicy"] = propagation
     if dry_run:
         options["dryRun"] = ["All"]
-    return Request("DELETE", resource.path(namespace, name), body=_encode(options))
+    path = resource.path(namespace, name)
+    return Request("DELETE", path, body=_encode(options), accept=accept)
 
 
 def limited(request: Request, seconds: float) -> Request:

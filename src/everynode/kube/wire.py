@@ -202,6 +202,13 @@ class Connection(asyncio.Protocol):
             self._waiter = None
         self._require_hope()
 
+    def expire(self) -> None:
+        """Give up: the time for an answer is over."""
+        if self._error is None:
+            self._error = WireError("no answer in time")
+        self.close()
+        self._wake()
+
     def gather(self) -> None:
         """Read what trickles in at intervals: the answer is a stream."""
         self._gathering = True
