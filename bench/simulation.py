@@ -1,0 +1,114 @@
+"""How fast simulated time passes, with every promise judged at every commit.
+
+    python -m bench.simulation [--nodes 5000] [--seeds 200] [--jobs 2]
+
+Three figures: a rollout over 20 nodes one by one, in simulated seconds per second; a rollout over a
+large fleet, ten nodes at a time, without its first installation; and seeds, each of them a small
+world with faults of its own. Processor time counts: machines are shared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import logging
+import resource
+import time
+
+import msgspec
+
+from bench import machine
+from everynode.sim.campaign import play_seed, spread
+from everynode.sim.manifest import daemonset
+from everynode.sim.plan import Happening, Plan, Timing
+from everynode.sim.world import play
+
+_GARBAGE = (100_000, 20, 50)  # worlds are full of cycles, and are thrown away whole
+_UPDATE_AT = 60.0
+_SMALL = 100  # nodes
+
+
+class Figure(msgspec.Struct):
+    """One thing that was measured."""
+
+    work: str
+    simulated: float
+    cpu: float
+    rate: float  # simulated seconds per second of processor time
+    per_unit: float  # milliseconds per node, or per seed
+    broken: int
+
+
+def roll_out(nodes: int, limit: int) -> Figure:
+    """A whole rollout; the first installation is played before the clock starts."""
+    update = Happening("set-image", at=_UPDATE_AT, args={"image": "agent:v2"})
+    plan = Plan(
+        1,
+        nodes=nodes,
+        manifests=(daemonset(rolling={"maxUnavailable": limit}),),
+        timing=Timing(pull=0.0, start=20.0, stop=10.0),
+        quiet_at=_UPDATE_AT - 1,
+        patience=1e6,
+    )
+    installed = _cpu_of(plan)
+    updated = msgspec.structs.replace(plan, happenings=(update,), quiet_at=_UPDATE_AT + 1)
+    begun = time.process_time()
+    result, _ = play(updated)
+    whole = time.process_time() - begun
+    # A small world counts whole; in a large one the installation would hide what was asked for.
+    cpu = whole if nodes <= _SMALL else whole - installed
+    simulated = result.seconds
+    work = f"rollout, {nodes} nodes, maxUnavailable {limit}"
+    per_node = 1000 * cpu / nodes
+    return Figure(work, simulated, cpu, simulated / cpu, per_node, len(result.breaches))
+
+
+def _cpu_of(plan: Plan) -> float:
+    begun = time.process_time()
+    play(plan)
+    return time.process_time() - begun
+
+
+def play_seeds(count: int, jobs: int) -> Figure:
+    """Many small worlds."""
+    before = _children()
+    begun = time.process_time()
+    outcomes = [each for some in spread(play_seed, range(count), jobs=jobs) for each in some]
+    cpu = _children() - before + time.process_time() - begun
+    simulated = sum(each.result.seconds for each in outcomes)
+    broken = sum(not each.result.kept for each in outcomes)
+    return Figure(f"{count} seeds", simulated, cpu, simulated / cpu, 1000 * cpu / count, broken)
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    """Measure, show and keep."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=2)
+    asked = parser.parse_args()
+    logging.disable()
+    play(Plan(0, nodes=1, manifests=(daemonset(),), quiet_at=5.0))  # everything is loaded
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)
+    figures = [roll_out(20, 1), roll_out(asked.nodes, 10), play_seeds(asked.seeds, asked.jobs)]
+    for each in figures:
+        print(_line(each))
+    machine.append("simulation", figures)
+
+
+def _line(figure: Figure) -> str:
+    return (
+        f"{figure.work:<40}{figure.simulated:>10,.0f} s simulated{figure.cpu:>8.1f} s of cpu"
+        f"{figure.rate:>8,.0f} x{figure.per_unit:>8.1f} ms each{figure.broken:>4} broken"
+    )
+
+
+if __name__ == "__main__":
+    main()
