@@ -10,6 +10,7 @@ import msgspec
 
 from everynode.api.daemonset import Flavour
 from everynode.api.objects import Pod
+from everynode.api.times import format_time
 from everynode.kube import verbs
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
@@ -25,6 +26,7 @@ from everynode.kube.resources import (
 )
 from everynode.sim.invariants.referee import node_of
 from everynode.sim.plan import Happening, Object
+from everynode.sim.upheavals import Upheavals
 
 if TYPE_CHECKING:
     from everynode.sim.door import Door
@@ -57,10 +59,13 @@ _WINDOWS: Final = (
     "deny-pods",
     "quota",
     "namespace-ending",
+    "mutate-pods",
+    "slow-admission",
+    "expiring-pages",
 )
 
 
-class Actions:
+class Actions(Upheavals):
     """Everything that can be done to a world, by name."""
 
     def __init__(self, world: World, door: Door) -> None:
@@ -75,14 +80,17 @@ class Actions:
 
     async def do(self, happening: Happening) -> None:
         """Let something happen; what the server refuses has not happened."""
+        self._world.sky.strike(happening)
         if happening.what in _WINDOWS:
             self._world.sky.begin(happening)
             if happening.what in ("outage", "cut-off"):
                 for door in self._world.doors():
                     if door.name.startswith(str(happening.args.get("who", ""))):
                         door.cut("", half=True)
+            if happening.what == "expiring-pages":
+                for door in self._world.doors():
+                    door.cut("", gone=True)
             return
-        self._world.sky.count(happening.what)
         with suppress(KubeError):
             await self._by_name[happening.what](happening)
 
@@ -188,7 +196,10 @@ class Actions:
         """Take the owner away from a pod."""
         pod = self._pick_pod(happening)
         if pod is not None:
-            await self._patch(PODS, pod.name, {"metadata": {"ownerReferences": None}})
+            body: Object = {"metadata": {"ownerReferences": None}}
+            if happening.args.get("strip"):
+                body["metadata"]["labels"] = {"controller-revision-hash": None}
+            await self._patch(PODS, pod.name, body)
 
     async def _do_strip_hash(self, happening: Happening) -> None:
         """Take away the label by which pods are watched."""
@@ -320,7 +331,12 @@ class Actions:
         """A pod ends for good."""
         pod = self._pick_pod(happening)
         if pod is not None and not pod.terminating:
-            body = {"status": {"phase": "Failed", "reason": "Evicted"}}
+            ended = {"exitCode": 137, "finishedAt": format_time(self._world.clock.now())}
+            statuses = [
+                {**msgspec.to_builtins(each), "ready": False, "state": {"terminated": ended}}
+                for each in pod.status.container_statuses
+            ]
+            body = {"status": {"phase": "Failed", "containerStatuses": statuses}}
             request = verbs.patch(
                 PODS,
                 pod.name,

@@ -25,6 +25,7 @@ class SimClock:
         self._skew = skew  # how far the wall clock is ahead
         self._waiting: dict[asyncio.Future[None], None] = {}
         self._dead = False
+        self._frozen_until = 0.0
 
     def now(self) -> float:
         """Wall-clock time, in seconds since the epoch."""
@@ -36,6 +37,17 @@ class SimClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait in virtual time."""
+        await self.pause(seconds)
+        if self._frozen_until > self._loop.time():
+            await self.thaw()
+
+    async def thaw(self) -> None:
+        """Wait until the process goes on; mostly it does."""
+        while self._frozen_until > self._loop.time():
+            await self.pause(self._frozen_until - self._loop.time())
+
+    async def pause(self, seconds: float) -> None:
+        """Wait for something that goes on while the process does not."""
         if self._dead:
             raise Killed
         future = self._loop.create_future()
@@ -71,8 +83,13 @@ class SimClock:
         self._skew += seconds
 
     def set_right(self) -> None:
-        """Show the true time again."""
+        """Show the true time again, and go on."""
         self._skew = 0.0
+        self._frozen_until = 0.0
+
+    def freeze(self, seconds: float) -> None:
+        """The process does nothing for a while: no sleep ends, no answer is read."""
+        self._frozen_until = max(self._frozen_until, self._loop.time() + seconds)
 
     def kill(self) -> None:
         """The process is dead: whoever sleeps wakes only to end."""

@@ -27,6 +27,7 @@ _LATENCY: Final = (0.0002, 0.003)
 _REMEMBERED: Final = 20  # lines that can come again
 # A decision is at most this much older than the request that carries it out.
 _THINKING: Final = 0.05
+_TRAILING: Final = 0.2  # seconds between two looks at how far behind a stream is
 _WATCHED: Final = ("nodes", "pods", "controllerrevisions", "daemonsets")
 _NOTHING: Final[Mapping[str, int]] = {}
 
@@ -64,6 +65,23 @@ def refusal(code: int, message: str = "simulated", details: object = None) -> Re
     if code == 429:
         headers["retry-after"] = "1"
     return Response(code, status_body(code, _REASONS[code], message, details), headers)
+
+
+def refused(code: int, why: str) -> Response:
+    """An answer that says no, in the words of whoever refuses."""
+    message, reason = _WORDS.get(why, ("simulated", ""))
+    details = {"causes": [{"reason": reason, "message": message}]} if reason else None
+    return refusal(code, message, details)
+
+
+_WORDS: Final = {
+    "deny-pods": ('admission webhook "policy.example.com" denied the request: not today', ""),
+    "quota": ("exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1", ""),
+    "namespace-ending": (
+        "unable to create new content in namespace default because it is being terminated",
+        "NamespaceTerminating",
+    ),
+}
 
 
 def plural_of(path: str) -> str:
@@ -132,7 +150,7 @@ class Door:
             await self.clock.sleep(0)
             return await self._serve(request)
         floor, sent_at = self._floors(), self.clock.monotonic()
-        await self.clock.sleep(self._random.uniform(*_LATENCY))
+        await self.clock.pause(self._random.uniform(*_LATENCY))  # it is on its way
         self._reachable(sky, request)
         fault = sky.fault_of_call(self.name, request)
         if fault is not None:
@@ -219,7 +237,8 @@ class Door:
                 self._crash_soon(fault)
                 return response
             case "refuse":
-                return refusal(int(fault.args["status"]))
+                await self.clock.sleep(min(fault.seconds, request.timeout))
+                return refused(int(fault.args["status"]), str(fault.args.get("why", "")))
             case "lose-request":
                 await self.clock.sleep(min(request.timeout, 1.0))
                 raise TransportError("simulated: nobody answers", sent=True)
@@ -317,6 +336,7 @@ class SimStream:
         self._last: bytes | None = None  # what is still said at the end
         self._ended = False
         self._silent: asyncio.Future[None] | None = None
+        self._listed = False
 
     async def readline(self) -> bytes:
         """The next line."""
@@ -331,6 +351,7 @@ class SimStream:
             if self._over():
                 break
             found = self._lines.popleft()
+            self._listed = self._listed or b"initial-events-end" in found
             if self._sky.drops(self.kind, found):
                 continue
             self._repeat(found)
@@ -350,6 +371,8 @@ class SimStream:
 
     async def _wait(self) -> None:
         """Hold the line back for as long as this kind is held."""
+        await self._door.clock.thaw()
+        await self._trail()
         if self._sky.is_silent(self._door.name, self.kind):
             self._silent = asyncio.get_running_loop().create_future()
             await self._silent
@@ -363,13 +386,26 @@ class SimStream:
             if coalesce:
                 await self._coalesce()
 
-    async def _coalesce(self) -> None:
-        """Leave out the states in between: only the last of each object is told."""
+    async def _trail(self) -> None:
+        """Stay some events behind, once everything that was there has been listed."""
+        while self._listed and not self._over():
+            behind = self._sky.behind(self._door.name)
+            if len(self._lines) > behind:
+                return
+            await self._door.clock.sleep(_TRAILING)
+            await self._take()
+
+    async def _take(self) -> None:
+        """Take whatever the watch has to tell already."""
         more = asyncio.ensure_future(self._watch.next())
         await self._door.clock.sleep(0)
         if more.done():
             self._lines.extend(more.result())
         more.cancel()
+
+    async def _coalesce(self) -> None:
+        """Leave out the states in between: only the last of each object is told."""
+        await self._take()
         last: dict[bytes, bytes] = {}
         for each in self._lines:
             name = _NAME.search(each)

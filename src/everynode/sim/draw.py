@@ -8,6 +8,7 @@ from typing import Any, Final
 from everynode.sim.faults import FAULTS, Fault
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Object, Plan, Timing
+from everynode.sim.upheavals import upheavals
 from everynode.sim.variety import vary_manifests, vary_story
 
 TAIL_EVERY: Final = 20  # one seed in so many stays for the long quiet end
@@ -22,6 +23,7 @@ def draw(seed: int) -> Plan:
     nodes = chance.choice((1, 2, 3, 3, 4, 4, 5, 6, 8))
     manifests, hooked = _manifests(chance, nodes)
     happenings = [*_story(chance, nodes), *_faults(chance, nodes), *vary_story(seed, nodes)]
+    happenings += upheavals(seed, nodes, until=_DISTURBED)
     if hooked:
         times = [chance.uniform(10.0, _DISTURBED) for _ in range(5)]
         happenings += [Happening("release-hooks", at=round(t, 2)) for t in times]

@@ -17,6 +17,7 @@ class Happening(msgspec.Struct, frozen=True, omit_defaults=True):
     call: int = -1
     seconds: float = 0.0  # how long it lasts, where it lasts
     args: Object = {}
+    fault: str = ""  # the entry of the list of faults that it stands for
 
     def describe(self) -> str:
         """The happening in a few words."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
+
+import msgspec
 
 from everynode.kube.requests import Request
 from everynode.sim.plan import Happening
@@ -22,7 +25,8 @@ OF_CALLS: Final = (
     "lose-answer",
     "slow-answer",
 )
-_REFUSING_PODS: Final = ("deny-pods", "quota", "namespace-ending")
+_REFUSING: Final = ("deny-pods", "quota", "namespace-ending", "slow-admission")
+_CREATED: Final = ("/pods", "/controllerrevisions", "/events")
 
 
 class Sky:
@@ -42,7 +46,12 @@ class Sky:
     def begin(self, happening: Happening) -> None:
         """A fault that lasts begins."""
         self._windows.append((self._time() + happening.seconds, happening))
+
+    def strike(self, happening: Happening) -> None:
+        """Something of the plan happens: it counts by what it is and by the fault it stands for."""
         self.count(happening.what)
+        if happening.fault:
+            self.count(happening.fault)
 
     def count(self, what: str, times: int = 1) -> None:
         """Something struck."""
@@ -71,20 +80,32 @@ class Sky:
             return None
         if not self.clear:
             self.called.append(request.method)
-        fault = self._by_call.pop(len(self.called) - 1, None) or self._refused_pod(request)
+        fault = self._by_call.pop(len(self.called) - 1, None) or self._refused(request)
         if fault is not None:
-            self.count(fault.what)
+            self.strike(fault)
         return fault
 
-    def _refused_pod(self, request: Request) -> Happening | None:
-        if request.method != "POST" or not request.path.endswith("/pods"):
+    def _refused(self, request: Request) -> Happening | None:
+        if request.method == "GET" and _asks(request, "continue"):
+            expired = self._in_force("expiring-pages") and self._random.random() < 0.25
+            return Happening("refuse", args={"status": 410}) if expired else None
+        if request.method != "POST" or not request.path.endswith(_CREATED):
             return None
-        if self._in_force(*_REFUSING_PODS):
-            return Happening("refuse", args={"status": 403})
+        for _, each in self._in_force(*_REFUSING):
+            if request.path.endswith("/pods") or each.what == "namespace-ending":
+                if each.what == "slow-admission":
+                    return Happening("refuse", seconds=10.0, args={"status": 504})
+                return Happening("refuse", args={"status": 403, "why": each.what})
         return None
 
     def altered(self, request: Request) -> Request:
         """The request as it arrives, after what stands in between has changed it."""
+        if request.method == "GET" and _asks(request, "limit") and self._in_force("expiring-pages"):
+            query = tuple((k, "2" if k == "limit" else v) for k, v in request.query)
+            return replace(request, query=query)
+        creates = request.method == "POST" and request.path.endswith("/pods")
+        if creates and self._in_force("mutate-pods"):
+            return replace(request, body=_injected(request.body))
         return request
 
     def is_cut_off(self, name: str) -> bool:
@@ -95,8 +116,10 @@ class Sky:
 
     def refused_watch(self, request: Request) -> int:
         """The status with which watches are refused now, 0 if they are not."""
+        streaming = _asks(request, "sendInitialEvents")
+        if streaming and self._in_force("expiring-pages"):
+            return 422
         for _, each in self._in_force("refuse-watch"):
-            streaming = any(key == "sendInitialEvents" for key, _ in request.query)
             if streaming or not each.args.get("lists"):
                 self.count("refuse-watch")
                 return int(each.args["status"])
@@ -120,6 +143,12 @@ class Sky:
         until, happening = max(found, key=lambda each: each[0])
         return until, bool(happening.args.get("coalesce"))
 
+    def behind(self, who: str) -> int:
+        """By how many events the watches of this process trail behind."""
+        found = self._in_force("lagging-replica")
+        mine = [each for _, each in found if who.startswith(each.args["who"])]
+        return max((int(each.args["behind"]) for each in mine), default=0)
+
     def is_silent(self, who: str, kind: str) -> bool:
         """Whether the streams of this kind have died without a word."""
         return bool(self._concerning("silence", kind, who))
@@ -140,3 +169,16 @@ class Sky:
     def pick(self, among: Sequence[T]) -> T:
         """One of several."""
         return self._random.choice(among)
+
+
+def _asks(request: Request, key: str) -> bool:
+    return any(name == key and value for name, value in request.query)
+
+
+def _injected(body: bytes) -> bytes:
+    """A pod as an admission webhook leaves it that adds what its owner likes."""
+    pod = msgspec.json.decode(body)
+    pod["metadata"].setdefault("annotations", {})["injected"] = "yes"
+    for container in pod["spec"]["containers"]:
+        container.setdefault("env", []).append({"name": "INJECTED", "value": "yes"})
+    return msgspec.json.encode(pod)

@@ -150,8 +150,12 @@ class World:
 
     async def _rest(self, seconds: float) -> None:
         """Nothing may be written while there is nothing to do."""
-        before = len(self.record.commits)
+        before, asked = len(self.record.commits), len(self.record.asked)
         await self.clock.sleep(seconds)
+        tried = [each for each in self.record.asked[asked:] if _is_tried(each)]
+        if tried:
+            text = f"{tried[0].request.method} {tried[0].request.path}"
+            self._breach("L3", f"{len(tried)} writes were tried at rest, the first one {text}")
         late = [each for each in self.record.commits[before:] if _by_us(each)]
         if late:
             texts = [f"{each.type} {each.kind} {_name(each)}" for each in late[:3]]
@@ -266,6 +270,12 @@ def _beginning() -> tuple[int, tuple[tuple[str, Stored], ...]]:
 
 def _by_us(commit: Commit) -> bool:
     return commit.actor.startswith("controller") and not commit.kind.startswith("leases")
+
+
+def _is_tried(asked: Asked) -> bool:
+    """Whether a controller wanted to write; leases are renewed, and events are told later."""
+    path = asked.request.path
+    return asked.actor.startswith("controller") and "/leases" not in path and "/events" not in path
 
 
 def _name(commit: Commit) -> str:

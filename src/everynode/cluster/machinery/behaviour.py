@@ -10,8 +10,9 @@ wrong is said by the image, from the weakest word to the strongest:
   where IMAGE may contain `*`;
 - by the annotation `sim.everynode.io/behaviour: WORDS` of the pod, which its template can carry.
 
-WORDS are `fail=pull|crash|probe|exit|none`, `pull=SECONDS`, `start=SECONDS`, `ready=SECONDS` and
-`stop=SECONDS`, in any order.
+WORDS are `fail=pull|crash|probe|exit|stuck|none`, `pull=SECONDS`, `start=SECONDS`,
+`ready=SECONDS` and `stop=SECONDS`, in any order. A container that is to change to a `stuck` image
+goes on with the one it has.
 
 A node is told by annotations: `sim.everynode.io/stopped: "true"` stops its kubelet,
 `sim.everynode.io/slow: "5"` makes everything on it take five times as long,
@@ -27,7 +28,7 @@ from typing import Final
 
 import msgspec
 
-FAILURES: Final = ("pull", "crash", "probe", "exit", "none")
+FAILURES: Final = ("pull", "crash", "probe", "exit", "stuck", "none")
 PRESSURES: Final = {"memory": "MemoryPressure", "disk": "DiskPressure", "pid": "PIDPressure"}
 _DURATIONS: Final = ("pull", "start", "ready", "stop")
 _LONGEST: Final = 86400.0

@@ -151,6 +151,8 @@ class ContainerLife:
         if not changed and spec.image == self.image:
             return
         match self.stage:
+            case Stage.RUNNING if self.around.quirks(spec.image).fail == "stuck":
+                pass
             case Stage.RUNNING:
                 self.restart(now)
             case Stage.NEW | Stage.STOPPING | Stage.ENDED:
@@ -161,6 +163,8 @@ class ContainerLife:
     def reconsider(self, now: float) -> None:
         """Take over changed quirks at once, instead of at the end of a long back-off."""
         match self.stage:
+            case Stage.RUNNING if self.spec.image != self.image:
+                self.follow(self.spec, now)
             case Stage.RUNNING:
                 self.ready = self.ready and self._quirks().fail != "probe"
                 self._plan(now)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from everynode.api.objects import Pod
+import msgspec
+
+from everynode.api.objects import Pod, Toleration
+from everynode.api.taints import untolerated
+from everynode.kube.requests import Request
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import Referee, meaning, node_of, wants
 from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, views
-from everynode.sim.record import Commit
+from everynode.sim.record import Commit, body_of
 
 
 class RightRevision(Invariant):
@@ -43,7 +47,8 @@ class RightRevision(Invariant):
             if ds is None or node not in scene.nodes:
                 first = first or "S7: its node or its DaemonSet is not there"
                 continue
-            fault = _judge(Referee(scene, ds, commit.asked.now), pod)
+            referee = Referee(scene, ds, commit.asked.now)
+            fault = _judge(referee, pod) or _judge_tolerations(referee, node, commit.asked.request)
             if not fault:
                 return ""
             first = first or fault
@@ -61,3 +66,11 @@ def _judge(referee: Referee, pod: Pod) -> str:
         return "the node lives by another revision"
     waiting = [each for each in referee.staying(node) if each.hash == pod.hash]
     return "S2: the node has one already" if waiting else ""
+
+
+def _judge_tolerations(referee: Referee, node: str, request: Request) -> str:
+    """A pod that a node should have can get there, also when the node is cordoned."""
+    given = (body_of(request).get("spec") or {}).get("tolerations") or []
+    tolerations = msgspec.convert(given, tuple[Toleration, ...])
+    taint = untolerated(referee.scene.nodes[node].spec.taints, tolerations)
+    return f"S7: it does not tolerate {taint.key}" if taint is not None else ""

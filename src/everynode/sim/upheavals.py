@@ -1,0 +1,126 @@
+"""Faults of whole processes and servers: pauses, lagging replicas, upgrades, overlapping sets."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from everynode.api.defaults import default_template
+from everynode.sim.faults import FAULTS, Fault, on_node, timed
+from everynode.sim.manifest import daemonset
+from everynode.sim.plan import Happening, Object
+
+if TYPE_CHECKING:
+    from everynode.sim.world import World
+
+_SETS: Final = "daemonsets.apps.kruise.io"
+_FURTHEST: Final = 6  # events that a lagging replica is behind
+_OFTEN: Final = 0.35  # of all worlds know one of these
+
+
+class Upheavals:
+    """What can be done to processes and servers as a whole, by name."""
+
+    _world: World
+
+    async def _do_freeze(self, happening: Happening) -> None:
+        """A process does nothing for a while, and then goes on as if nothing had been."""
+        process = self._world.processes.get(int(happening.args.get("index", 0)))
+        if process is not None and not process.dead:
+            process.clock.freeze(happening.seconds)
+
+    async def _do_lagging_replica(self, happening: Happening) -> None:
+        """A controller is started anew and comes to a server whose watches are behind."""
+        self._world.sky.begin(happening)
+        await self._start_anew(int(happening.args.get("index", 0)))
+
+    async def _do_upgrade(self, happening: Happening) -> None:
+        """Server and controllers are upgraded: templates are stored with every default spelled."""
+        before = self._spell_out()
+        for index in sorted(self._world.processes):
+            await self._start_anew(index)
+        self._world.loop.create_task(self._downgrade(happening.seconds, before))
+
+    async def _downgrade(self, seconds: float, before: dict[str, tuple[Object, Object]]) -> None:
+        await self._world.clock.sleep(seconds)
+        for name, (old, new) in before.items():
+            self._store_template(name, new, old)
+        for index in sorted(self._world.processes):
+            await self._start_anew(index)
+
+    async def _do_overlap(self, happening: Happening) -> None:
+        """Somebody creates a DaemonSet that selects the pods of another."""
+        twin = daemonset("twin", image="agent:v1")
+        twin["spec"]["selector"] = {"matchLabels": {"app": "agent"}}
+        twin["spec"]["template"]["metadata"]["labels"] = {"app": "agent", "twin": "yes"}
+        await self._world.actions.create(twin)
+
+    async def _start_anew(self, index: int) -> None:
+        process = self._world.processes.get(index)
+        if process is not None and not process.dead:
+            await process.stop()
+            self._world.start(index)
+
+    # --- The store of an upgraded server ---------------------------------------------------------
+
+    def _spell_out(self) -> dict[str, tuple[Object, Object]]:
+        """Store every template with its defaults, as a server does whose table has grown."""
+        found = {}
+        for record in list(self._world.api.store.collection(_SETS).scan()):
+            old: Object = msgspec.json.decode(record.body)["spec"]["template"]
+            new = msgspec.to_builtins(default_template(msgspec.to_builtins(old)))
+            self._store_template(record.name, old, new)
+            found[record.name] = (old, new)
+        return found
+
+    def _store_template(self, name: str, before: Object, after: Object) -> None:
+        """Change nothing but the template, and no generation: nobody has written anything."""
+        store = self._world.api.store
+        collection = store.collection(_SETS)
+        record = collection.get("default", name)
+        obj: Any = msgspec.json.decode(record.body) if record is not None else None
+        if obj is not None and before != after and obj["spec"]["template"] == before:
+            obj["spec"]["template"] = after
+            store.put(collection, obj)
+
+
+def _lagging(chance: random.Random, at: float, nodes: int) -> Happening:
+    args = {"behind": chance.randint(1, _FURTHEST), "who": "controller-0"}
+    seconds = round(chance.uniform(5.0, 60.0), 2)
+    return Happening("lagging-replica", at=at, seconds=seconds, args=args)
+
+
+def _freeze(shortest: float, longest: float) -> Any:
+    def draw(chance: random.Random, at: float, nodes: int) -> Happening:
+        return Happening("freeze", at=at, seconds=round(chance.uniform(shortest, longest), 2))
+
+    return draw
+
+
+MORE: Final = (
+    Fault("F3", "a start at a lagging replica", _lagging, "lagging-replica"),
+    Fault("F4", "a pause longer than the lease", _freeze(16.0, 45.0), "freeze"),
+    Fault("F6", "slow looks", _freeze(0.2, 5.0), "freeze"),
+    Fault("F7", "another table of defaults, and back", timed("upgrade", 40.0), "upgrade"),
+    Fault("F20", "admission changes pods", timed("mutate-pods", 90.0), "mutate-pods"),
+    Fault("F20", "admission takes too long", timed("slow-admission", 60.0), "slow-admission"),
+    Fault("F23", "pages expire", timed("expiring-pages", 90.0), "expiring-pages"),
+    Fault("F36", "an image does not come", timed("quirk", images="agent:v* fail=stuck"), "quirk"),
+    Fault("F36", "a node is deaf for long", on_node("slow-node", 300.0, factor=200), "slow-node"),
+    Fault("F49", "another set with the same selector", timed("overlap"), "overlap"),
+)
+EVERY: Final = (*FAULTS, *MORE)
+
+
+def upheavals(seed: int, nodes: int, *, until: float) -> list[Happening]:
+    """What a seed lets happen of these; drawn apart, so that seeds keep their meaning."""
+    chance = random.Random(f"{seed}/upheavals")
+    if chance.random() > _OFTEN:
+        return []
+    found: list[Happening] = []
+    for fault in chance.sample(MORE, chance.choice((1, 1, 2))):
+        times = [round(chance.uniform(0.0, until), 2) for _ in range(chance.choice((1, 1, 3)))]
+        found += [fault.draw(chance, at, nodes) for at in times]
+    return found
