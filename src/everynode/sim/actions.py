@@ -330,7 +330,7 @@ class Actions(Upheavals):
     async def _do_fail_pod(self, happening: Happening) -> None:
         """A pod ends for good."""
         pod = self._pick_pod(happening)
-        if pod is not None and not pod.terminating:
+        if pod is not None:
             ended = {"exitCode": 137, "finishedAt": format_time(self._world.clock.now())}
             statuses = [
                 {**msgspec.to_builtins(each), "ready": False, "state": {"terminated": ended}}

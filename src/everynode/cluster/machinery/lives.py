@@ -265,8 +265,8 @@ class PodLife:
         """The phase that the containers add up to."""
         if self.failure is not None:
             return "Failed"
-        if self.course is Course.OVER and self.pod.finished:
-            return self.pod.status.phase
+        if self.pod.finished and self.course is not Course.LIVING:
+            return self.pod.status.phase  # for good, whoever wrote it
         if all(life.over for life in self.containers):
             if self.course is Course.STOPPED and not self.behaviour.final_phase:
                 return "Running" if self.begun else "Pending"
