@@ -1,4 +1,4 @@
-# Shared by hack/kubernetes/build and hack/kubectl-old/build: builds programs of one Kubernetes release, and the etcd
+# Shared by the build scripts in hack: builds programs of one Kubernetes release, and the etcd
 # that goes with it, from Go modules into a cache folder outside the repository. To be sourced by bash.
 #
 # The caller sets: module (the folder of the Go module that pins the release).
@@ -11,11 +11,11 @@ say() { printf '%s\n' "$*" >&2; }
 # The release that the tools module pins, such as v1.36.3.
 release() { sed -n 's#^require k8s.io/kubernetes \(v[0-9.]*\)$#\1#p' "$module/go.mod"; }
 
+# Where everything that is built is kept.
+cache_root() { printf '%s\n' "${EVERYNODE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/everynode}"; }
+
 # Where the programs of that release are kept.
-cache_bin() {
-  printf '%s/kubernetes/%s/bin\n' \
-    "${EVERYNODE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/everynode}" "$(release)"
-}
+cache_bin() { printf '%s/kubernetes/%s/bin\n' "$(cache_root)" "$(release)"; }
 
 # has_all FOLDER NAME...: are all of these programs there?
 has_all() {

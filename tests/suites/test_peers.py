@@ -1,0 +1,60 @@
+"""The end-to-end suites of Kubernetes and OpenKruise for DaemonSets pass with Everynode at work."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.cli.upped import started
+from tests.kubernetes import lacking, programs
+
+BUILD: Final = Path(__file__).parents[2] / "hack" / "suites" / "build"
+NODES: Final = 4
+SUITES: Final = {
+    # What restarts kubelets and control planes by logging in to machines has nothing to log in to.
+    "kubernetes": (
+        "--ginkgo.focus=Daemon set|ControllerRevision",
+        "--ginkgo.skip=Restart",
+        "--ginkgo.no-color",
+    ),
+    "kruise": ("--ginkgo.focus=DaemonSet", "--ginkgo.noColor"),
+}
+SPECS: Final = {"kubernetes": 11, "kruise": 8}
+ENDING: Final = re.compile(r"(\d+) Passed \S+ 0 Failed")
+
+
+def suite(name: str) -> Path:
+    """The program that holds a peer's suite."""
+    found = subprocess.run([BUILD, "--print", name], capture_output=True, text=True, check=False)
+    if found.returncode:
+        lacking(f"the suite of {name} is not built: run `make kubernetes`")
+    return Path(found.stdout.strip())
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", sorted(SUITES))
+@pytest.mark.parametrize(
+    "server", ["embedded", pytest.param("kubernetes", marks=pytest.mark.kubernetes)]
+)
+def test_suite_of_a_peer_passes(name: str, server: str, tmp_path: Path) -> None:
+    program = suite(name)
+    flags = ["--kubernetes"] if server == "kubernetes" else []
+    if flags:
+        programs()
+    with started(tmp_path, f"--nodes={NODES}", *flags) as up:
+        ran = subprocess.run(
+            [program, *SUITES[name], "--provider=local"],
+            env={**os.environ, "KUBECONFIG": str(up.kubeconfig)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        up.stop()
+    ended = ENDING.search(ran.stdout)
+    assert ran.returncode == 0, ran.stdout[-5000:]
+    assert ended is not None
+    assert int(ended[1]) == SPECS[name]
