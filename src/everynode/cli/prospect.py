@@ -105,7 +105,7 @@ def lines(question: Question, answer: Forecast, *, assumed: bool) -> Iterator[Li
         yield f"  {word:<10} {text}", {}
     yield "", {}
     most = max(answer.budget, answer.most_down)
-    for line in draw(answer.curve, total=answer.nodes, most=most):
+    for line in draw(answer.curve, total=answer.nodes - answer.held, most=most):
         yield line, {"fg": "green"} if "│" in line else {}
     yield "", {}
     colour = {"complete": "green", "held": "yellow", "unchanged": "yellow"}.get(
