@@ -12,6 +12,7 @@ from everynode.sim.upheavals import upheavals
 from everynode.sim.variety import vary_manifests, vary_story
 
 TAIL_EVERY: Final = 20  # one seed in so many stays for the long quiet end
+ENCORE_EVERY: Final = 10  # one in so many must then show that it still works
 _PATIENCE: Final = 3600.0  # seconds in which the world must settle
 _LONG_PATIENCE: Final = 8000.0
 _DISTURBED: Final = 90.0  # seconds in which things happen
@@ -40,6 +41,7 @@ def draw(seed: int) -> Plan:
         quiet_at=round(last + chance.uniform(1.0, 40.0), 2),
         patience=_LONG_PATIENCE if jumped else _PATIENCE,
         tail=seed % TAIL_EVERY == 0,
+        encore=seed % ENCORE_EVERY == 1,
         name=f"seed {seed}",
     )
 

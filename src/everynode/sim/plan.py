@@ -48,6 +48,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     quiet_at: float = 0.0  # from when on nothing more happens
     patience: float = 3600.0  # until when, after that, the world must have settled
     tail: bool = False  # stay for the long quiet end, with a restart and a change of leader
+    encore: bool = False  # then update, fail and go back once more, with nothing in the way
     name: str = ""
     expect: str = "settled"  # or "stuck": a target that cannot work is left where it is
 

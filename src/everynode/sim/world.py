@@ -20,6 +20,7 @@ from everynode.cluster.store import Store
 from everynode.sim.actions import Actions
 from everynode.sim.clock import SimClock
 from everynode.sim.door import Door
+from everynode.sim.encore import Encore
 from everynode.sim.invariants import INVARIANTS
 from everynode.sim.invariants.pace import Pace
 from everynode.sim.invariants.promise import Breach, Invariant
@@ -132,21 +133,27 @@ class World:
     # --- Settling ------------------------------------------------------------------------------
 
     async def _settle(self) -> None:
-        deadline = self.clock.monotonic() + self.plan.patience
         await self.clock.sleep(_HEALING)
-        while not self._is_settled() and self.clock.monotonic() < deadline:
-            await self.actions.tend()
-            # A large fleet takes long to look at, and longer to settle.
-            await self.clock.sleep(_LOOK * max(1, self.plan.nodes // _MANY))
-        left = self._complaints()
+        left = await self.settled(self.plan.patience - _HEALING)
         if left:
-            self._breach("L1", f"not settled after {self.plan.patience:.0f} s: {left}")
+            self.breach("L1", f"not settled after {self.plan.patience:.0f} s: {left}")
             return
         self.note("the world has settled")
         await self._rest(_TAIL if self.plan.tail else _REST)
         if self.plan.tail:
             await self._change_guard()
             await self._rest(_TAIL)
+        if self.plan.encore:
+            await Encore(self).play()
+
+    async def settled(self, seconds: float) -> list[str]:
+        """Wait until the world has settled; what is still missing when the time is up."""
+        deadline = self.clock.monotonic() + seconds
+        while not self._is_settled() and self.clock.monotonic() < deadline:
+            await self.actions.tend()
+            # A large fleet takes long to look at, and longer to settle.
+            await self.clock.sleep(_LOOK * max(1, self.plan.nodes // _MANY))
+        return self._complaints()
 
     async def _rest(self, seconds: float) -> None:
         """Nothing may be written while there is nothing to do."""
@@ -155,14 +162,14 @@ class World:
         tried = [each for each in self.record.asked[asked:] if _is_tried(each)]
         if tried:
             text = f"{tried[0].request.method} {tried[0].request.path}"
-            self._breach("L3", f"{len(tried)} writes were tried at rest, the first one {text}")
+            self.breach("L3", f"{len(tried)} writes were tried at rest, the first one {text}")
         late = [each for each in self.record.commits[before:] if _by_us(each)]
         if late:
             texts = [f"{each.type} {each.kind} {_name(each)}" for each in late[:3]]
-            self._breach("L3", f"{len(late)} writes at rest: {', '.join(texts)}")
+            self.breach("L3", f"{len(late)} writes at rest: {', '.join(texts)}")
         left = self._complaints()
         if left:
-            self._breach("L1", f"did not stay settled: {left}")
+            self.breach("L1", f"did not stay settled: {left}")
 
     async def _change_guard(self) -> None:
         """Everybody is restarted, the leader first."""
@@ -206,20 +213,21 @@ class World:
     def _look_at_processes(self) -> None:
         for process in self.processes.values():
             if process.trouble is not None:
-                self._breach("S0", f"{process.name} ended by itself: {process.trouble!r}")
+                self.breach("S0", f"{process.name} ended by itself: {process.trouble!r}")
 
     # --- Judging -------------------------------------------------------------------------------
 
     def _judge(self, commit: Commit) -> None:
         for invariant in self._invariants:
             for message in invariant.judge(commit):
-                self._breach(invariant.id, message)
+                self.breach(invariant.id, message)
 
     def _asked(self, asked: Asked, status: int) -> None:
         for message in self._pace.asked(asked, status):
-            self._breach(self._pace.id, message)
+            self.breach(self._pace.id, message)
 
-    def _breach(self, promise: str, message: str) -> None:
+    def breach(self, promise: str, message: str) -> None:
+        """A promise was not kept."""
         if message[:1] in "SL" and ": " in message[:8]:
             promise, _, message = message.partition(": ")
         self.note(f"BROKEN {promise}: {message}")

@@ -1,0 +1,132 @@
+"""What a world must still be able to do when all its trouble is over.
+
+L2: an update takes no longer than its budget needs, and a node that joins meanwhile gets its pod
+within a second. L5: from a broken update the way back leads to what was before. L8: a DaemonSet
+that is broken delays no other.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+from everynode.api.daemonset import DaemonSet, Flavour, UpdateType
+from everynode.sim.invariants.likeness import differences, likeness
+from everynode.sim.invariants.referee import Referee, node_of, wants
+from everynode.sim.invariants.views import owner_uid
+from everynode.sim.manifest import daemonset
+from everynode.sim.plan import Happening
+
+if TYPE_CHECKING:
+    from everynode.sim.world import World
+
+NAME: Final = "agent"
+JOINING: Final = "late-encore"
+BESIDE: Final = "beside"
+_SLACK: Final = 30.0  # seconds beyond what the budget needs
+_SECOND: Final = 1.0  # until a node that joins has its pod created
+_BAD: Final = 40.0  # seconds that a bad image gets to do harm
+_SPREAD: Final = 3.0  # until a new DaemonSet has been created on every node
+
+
+class Encore:
+    """An update, a node that joins, a bad update and the way back, with nothing in the way."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def play(self) -> None:
+        """All of it, where there is a DaemonSet to do it with."""
+        ds = self._find()
+        if ds is None or ds.strategy.type is not UpdateType.ROLLING or ds.pre_delete is not None:
+            return
+        if not await self._release(ds):
+            return
+        await self._update()
+        await self._go_wrong_and_back()
+
+    def _find(self) -> DaemonSet | None:
+        sets = self._world.record.scene.sets.values()
+        return next((ds for ds in sets if ds.name == NAME), None)
+
+    async def _release(self, ds: DaemonSet) -> bool:
+        """Let the update go everywhere."""
+        if ds.flavour is not Flavour.NATIVE:
+            rolling = {"partition": 0, "paused": False, "selector": None}
+            await self._do("apply", spec={"updateStrategy": {"rollingUpdate": rolling}})
+        return await self._settles("the whole fleet updated", self._world.plan.patience)
+
+    # --- L2 ------------------------------------------------------------------------------------
+
+    async def _update(self) -> None:
+        await self._do("set-image", image="agent:v30")
+        await self._world.clock.sleep(2.0)
+        await self._do("add-node", node=JOINING)
+        if await self._settles("an update without faults", self._bound()):
+            self._look_at_joining()
+
+    def _bound(self) -> float:
+        """How long an update may take: as many rounds as the budget makes of it."""
+        scene, timing = self._world.record.scene, self._world.plan.timing
+        ds = self._find()
+        assert ds is not None
+        limit = max(1, Referee(scene, ds, self._world.clock.now()).limit)
+        one = timing.stop + timing.pull + timing.start + timing.ready + ds.min_ready_seconds
+        return ceil((len(scene.nodes) + 1) / limit) * (one + 1.0) * 1.1 + _SLACK
+
+    def _look_at_joining(self) -> None:
+        ds = self._find()
+        assert ds is not None
+        commits = self._world.record.commits
+        nodes = (each for each in commits if each.kind == "nodes" and each.after is not None)
+        joined = (each for each in nodes if each.after.name == JOINING)
+        pods = (each.after for each in commits if each.kind == "pods" and each.before is None)
+        mine = (pod for pod in pods if node_of(pod) == JOINING and owner_uid(pod) == ds.uid)
+        wanted = wants(ds.template)
+        wanted_at = next((each.time for each in joined if wanted.runs(each.after)), None)
+        created_at = next((self._world.record.births[pod.uid].time for pod in mine), None)
+        if wanted_at is not None and (created_at is None or created_at > wanted_at + _SECOND):
+            late = "never" if created_at is None else f"{created_at - wanted_at:.1f} s later"
+            self._world.breach("L2", f"a node joined during an update and got its pod {late}")
+
+    # --- L5 and L8 -------------------------------------------------------------------------------
+
+    async def _go_wrong_and_back(self) -> None:
+        ds = self._find()
+        assert ds is not None
+        before = likeness(self._world.record.scene, ds)
+        await self._do("set-image", image="agent:never-ready")
+        await self._world.clock.sleep(_BAD)
+        await self._world.actions.create(daemonset(BESIDE))
+        await self._world.clock.sleep(_SPREAD)
+        self._look_beside()
+        await self._do("set-image", image="agent:v30")
+        if await self._settles("the way back from a bad update", self._bound()):
+            now = self._find()
+            after = likeness(self._world.record.scene, now) if now is not None else {}
+            for text in differences(before, after)[:3]:
+                self._world.breach("L5", f"after the way back {text}")
+
+    def _look_beside(self) -> None:
+        scene = self._world.record.scene
+        beside = next((ds for ds in scene.sets.values() if ds.name == BESIDE), None)
+        if beside is None:
+            return
+        referee = Referee(scene, beside, self._world.clock.now())
+        lacking = [node for node in sorted(referee.wanted) if not referee.pods_on(node)]
+        if lacking:
+            who = " ".join(lacking)
+            self._world.breach("L8", f"a broken DaemonSet keeps another from {who}")
+
+    # --- Both ----------------------------------------------------------------------------------
+
+    async def _do(self, what: str, **args: object) -> None:
+        happening = Happening(what, at=self._world.loop.time(), args={"name": NAME, **args})
+        self._world.note(happening.describe())
+        await self._world.actions.do(happening)
+
+    async def _settles(self, what: str, seconds: float) -> bool:
+        left = await self._world.settled(seconds)
+        if left:
+            self._world.breach("L2", f"{what} took longer than {seconds:.0f} s: {left}")
+        return not left
