@@ -325,7 +325,11 @@ def test_no_stored_value_is_too_broken_to_decode(
     raw = json.dumps(
         {"apiVersion": version, "metadata": metadata, "spec": spec, "status": status}
     ).encode()
-    decode_daemonset(raw)
+    made = decode_daemonset(raw)
+    assert made.flavour is (Flavour.NATIVE if version == keys.APPS_V1 else Flavour.ADVANCED)
+    amounts = made.burst, made.strategy.partition, made.strategy.max_unavailable
+    assert min(amount.value for amount in amounts) >= 0
+    assert made.min_ready_seconds >= 0
 
 
 @given(SPEC, JSON, JSON, st.sampled_from([keys.APPS_V1, keys.V1ALPHA1, keys.V1BETA1]))

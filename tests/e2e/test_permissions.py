@@ -14,7 +14,6 @@ from tests.e2e.test_history import HASH
 from tests.e2e.test_pods import finish, until_gone
 from tests.e2e.transports import Access, Older, Permitted, granted
 
-from everynode.cli.manifests.rbac import AT_HOME, rules
 from everynode.controller.leader import Election
 from everynode.controller.run import Controller, Options
 from everynode.kube.cache import number
@@ -38,14 +37,6 @@ async def test_everything_the_role_permits_is_used(play: Play) -> None:
         await _lead(stage)
         assert granted() - IMPLIED - stage.permitted.used == set()
         assert stage.permitted.refused == []
-
-
-def test_the_role_holds_no_secrets_and_no_wildcards() -> None:
-    for rule in (*rules(native=True), *AT_HOME):
-        assert rule.group != "*"
-        assert "*" not in rule.resource
-        assert "*" not in rule.verbs
-        assert "secrets" not in rule.resource
 
 
 async def _use_revisions(stage: Stage, version: str) -> None:
