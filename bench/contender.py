@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
+
 from bench.gauge import Reading, read_process, samples
 from bench.place import GRACE, Place, clock
-
 from everynode.cli.kubernetes import binaries
 from everynode.cli.kubernetes.processes import Process, stop
 

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import uvloop
+
 from bench import decode, machine
 from bench.gauge import read_process
 from bench.table import Row, print_table
-
 from everynode.api.keys import PULLER, REVISION_HASH
 from everynode.clock import SystemClock
 from everynode.controller.run import Controller, Options

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from bench.pace import Pace
 
+from bench.pace import Pace
 from everynode.api.crd import crd
 from everynode.api.decode import Decoder
 from everynode.api.objects import Node, Pod

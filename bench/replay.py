@@ -19,10 +19,10 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+
 from bench import machine
 from bench.rollout import daemonset, update
 from bench.table import Row, print_table
-
 from everynode.api.times import format_time
 from everynode.cluster.machinery.registration import STANDARD, node_name, node_object
 from everynode.controller.run import Controller, Options

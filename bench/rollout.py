@@ -20,7 +20,6 @@ from bench import machine, place
 from bench.contender import CONTENDERS, Contender
 from bench.place import Object, Place, Size, clock
 from bench.table import Row, print_ratios, print_table
-
 from everynode.cli import process
 from everynode.kube.resources import ADVANCED, DAEMONSETS, Resource
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+
 from mutants.hunt import Found
 from mutants.mutant import ROOT, Mutant, read_mutants
 from mutants.result import read_result, write_result

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from tests.kubernetes import running
 
 from everynode.cli.kubernetes.controlplane import ControlPlane, Options
+from tests.kubernetes import running
 
 
 @pytest.fixture(scope="session")
@@ -20,12 +20,17 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def api_server() -> Iterator[ControlPlane]:
-    """A real API server where nobody acts but those who ask, one for all tests of a process.
-
-    Only disruption budgets are counted: the embedded server counts them itself.
-    """
-    with running(Options(controllers="disruption-controller", scheduler=False)) as plane:
+    """A real API server where nobody acts but those who ask, one for all tests of a process."""
+    with running(Options(controllers=None, scheduler=False)) as plane:
         yield plane
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share an API server run in one process, so that one server is enough."""
+    for item in items:
+        if "api_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("api-server"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from everynode.kube.requests import APPLY_PATCH as A
+from everynode.kube.requests import MERGE_PATCH as M
+from everynode.kube.requests import STRATEGIC_PATCH as S
 from tests.agreement.question import (
     ADVANCED,
     OLD,
@@ -14,10 +17,6 @@ from tests.agreement.question import (
     meta,
     rolling,
 )
-
-from everynode.kube.requests import APPLY_PATCH as A
-from everynode.kube.requests import MERGE_PATCH as M
-from everynode.kube.requests import STRATEGIC_PATCH as S
 
 DAEMONSETS = [
     ask("POST", SETS, daemonset("d1")),

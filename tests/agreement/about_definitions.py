@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.agreement.question import DEFINITIONS, TABLE, Object, ask, get, meta
-
 from everynode.kube.requests import APPLY_PATCH as A
 from everynode.kube.requests import JSON_PATCH
 from everynode.kube.requests import MERGE_PATCH as M
 from everynode.kube.requests import STRATEGIC_PATCH as S
+from tests.agreement.question import DEFINITIONS, TABLE, Object, ask, get, meta
 
 GROUP = "NS.example.test"
 WIDGETS = f"/apis/{GROUP}/v1/namespaces/NS/widgets"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from everynode.kube.requests import JSON
+from everynode.kube.requests import MERGE_PATCH as M
+from everynode.kube.requests import STRATEGIC_PATCH as S
 from tests.agreement.question import (
     BUDGETS,
     MAPS,
@@ -17,10 +20,6 @@ from tests.agreement.question import (
     meta,
     pod,
 )
-
-from everynode.kube.requests import JSON
-from everynode.kube.requests import MERGE_PATCH as M
-from everynode.kube.requests import STRATEGIC_PATCH as S
 
 MORE = "ours says more"
 NOBODY = "00000000-0000-0000-0000-000000000000"

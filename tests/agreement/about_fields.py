@@ -6,6 +6,8 @@ import base64
 import json
 from pathlib import Path
 
+from everynode.cluster.protobuf import MAGIC
+from everynode.kube.requests import MERGE_PATCH as M
 from tests.agreement.question import (
     CLASSES,
     DEPLOYMENTS,
@@ -24,9 +26,6 @@ from tests.agreement.question import (
     meta,
     pod,
 )
-
-from everynode.cluster.protobuf import MAGIC
-from everynode.kube.requests import MERGE_PATCH as M
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _ANSWERS = Path(__file__).parent.parent / "cluster" / "answers" / "protobufs.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from everynode.kube.requests import MERGE_PATCH as M
 from tests.agreement.question import (
     CLASSES,
     EVENTS,
@@ -22,8 +23,6 @@ from tests.agreement.question import (
     meta,
     pod,
 )
-
-from everynode.kube.requests import MERGE_PATCH as M
 
 OLD_TABLE = TABLE.replace("v=v1", "v=v1beta1")
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from everynode.kube.requests import APPLY_PATCH as A
+from everynode.kube.requests import JSON_PATCH
+from everynode.kube.requests import MERGE_PATCH as M
+from everynode.kube.requests import STRATEGIC_PATCH as S
 from tests.agreement.question import (
     LEASES,
     MAPS,
@@ -20,11 +24,6 @@ from tests.agreement.question import (
     meta,
     pod,
 )
-
-from everynode.kube.requests import APPLY_PATCH as A
-from everynode.kube.requests import JSON_PATCH
-from everynode.kube.requests import MERGE_PATCH as M
-from everynode.kube.requests import STRATEGIC_PATCH as S
 
 
 def operation(op: str, path: str, **more: Any) -> Question:

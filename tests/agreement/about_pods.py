@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from everynode.kube.requests import JSON_PATCH
+from everynode.kube.requests import MERGE_PATCH as M
+from everynode.kube.requests import STRATEGIC_PATCH as S
 from tests.agreement.question import (
     CONTAINERS,
     PODS,
@@ -13,10 +16,6 @@ from tests.agreement.question import (
     meta,
     pod,
 )
-
-from everynode.kube.requests import JSON_PATCH
-from everynode.kube.requests import MERGE_PATCH as M
-from everynode.kube.requests import STRATEGIC_PATCH as S
 
 
 def resized(**resources: Any) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from everynode.kube.requests import JSON_PATCH
+from everynode.kube.requests import MERGE_PATCH as M
+from everynode.kube.requests import STRATEGIC_PATCH as S
 from tests.agreement.question import (
     DEFINITIONS,
     DEPLOYMENTS,
@@ -17,10 +20,6 @@ from tests.agreement.question import (
     meta,
     pod,
 )
-
-from everynode.kube.requests import JSON_PATCH
-from everynode.kube.requests import MERGE_PATCH as M
-from everynode.kube.requests import STRATEGIC_PATCH as S
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 ACCESS = {"resourceAttributes": {"namespace": "NS", "verb": "get", "resource": "pods"}}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from everynode.kube.requests import APPLY_PATCH as A
+from everynode.kube.requests import MERGE_PATCH as M
+from everynode.kube.requests import STRATEGIC_PATCH as S
 from tests.agreement.question import (
     BUDGETS,
     CLASSES,
@@ -18,10 +21,6 @@ from tests.agreement.question import (
     daemonset,
     meta,
 )
-
-from everynode.kube.requests import APPLY_PATCH as A
-from everynode.kube.requests import MERGE_PATCH as M
-from everynode.kube.requests import STRATEGIC_PATCH as S
 
 APPLIED = {"apiVersion": "v1", "kind": "ConfigMap"}
 STORED = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from everynode.kube.requests import MERGE_PATCH as M
+from everynode.kube.requests import STRATEGIC_PATCH as S
 from tests.agreement.about_lists import METADATA, OLD_TABLE
 from tests.agreement.question import (
     DEFINITIONS,
@@ -20,9 +22,6 @@ from tests.agreement.question import (
     pod,
 )
 from tests.agreement.servers import END
-
-from everynode.kube.requests import MERGE_PATCH as M
-from everynode.kube.requests import STRATEGIC_PATCH as S
 
 RED = quote("colour=red")
 WATCH_LIST = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan"

@@ -6,20 +6,45 @@ import ssl
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.agreement.likeness import Conversation
-from tests.agreement.servers import Server
 
+from everynode.api import keys
+from everynode.api.crd import crd
 from everynode.cli.kubernetes.controlplane import ControlPlane
 from everynode.clock import SystemClock
 from everynode.cluster.certificates import new_identity
 from everynode.cluster.https import HttpsServer
 from everynode.cluster.rest import Api
 from everynode.cluster.server import HOST
+from tests.agreement.likeness import Conversation
+from tests.agreement.servers import Server
+from tests.api.conftest import Judge
+from tests.api.corpus import daemonset
+
+
+@pytest.fixture(scope="session")
+def installed(api_server: ControlPlane) -> Judge:
+    """The real server, with the definition of the Advanced DaemonSet, which ours always has."""
+    judge = Judge(api_server.url, api_server.token, api_server.ssl_context())
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    answer = judge.ask("POST", path, crd())
+    assert answer.code == 201, answer.body["message"]
+    for version in (keys.V1ALPHA1, keys.V1BETA1):
+        # It is served a moment later.
+        assert any(judge.try_out(daemonset(version)).code == 201 for _ in range(3000))
+    return judge
 
 
 @pytest.fixture
 async def real(api_server: ControlPlane) -> AsyncIterator[Server]:
     server = Server(api_server.url, api_server.token, api_server.ssl_context())
+    yield server
+    await server.close()
+
+
+@pytest.fixture
+async def staffed(control_plane: ControlPlane) -> AsyncIterator[Server]:
+    """A real API server with the controllers that belong to it."""
+    server = Server(control_plane.url, control_plane.token, control_plane.ssl_context())
     yield server
     await server.close()
 

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from everynode.clock import SystemClock
 from tests.agreement.question import NAMESPACE, Question
 from tests.agreement.servers import Answer, Server
-
-from everynode.clock import SystemClock
 
 _CLOCK: Final = SystemClock()
 _UID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import aiohttp
 import msgspec
+
 from tests.agreement.question import Question
 
 _PATIENCE: Final = aiohttp.ClientTimeout(total=60.0)

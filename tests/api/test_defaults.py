@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.api.corpus import VALID, VALID_PODS, Case
 
 from everynode.api import defaults, keys
+from tests.api.corpus import VALID, VALID_PODS, Case
 
 if TYPE_CHECKING:
     from tests.api.conftest import Judge

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.api.corpus import VALID, Case
 
 from everynode.api import keys
 from everynode.api.defaults import default_template
 from everynode.api.meaning import normalise, same_template, template_digest
+from tests.api.corpus import VALID, Case
 
 if TYPE_CHECKING:
     from tests.api.conftest import Judge

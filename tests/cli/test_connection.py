@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from tests.cli.upped import kubeconfig
 
 from everynode.cli.connection import connect, explain
 from everynode.cli.errors import UserError
@@ -21,6 +20,7 @@ from everynode.kube.errors import (
     UnknownOutcome,
 )
 from everynode.kube.requests import Request
+from tests.cli.upped import kubeconfig
 
 ASKED = Asked(verb="patch", resource="clusterroles.rbac.authorization.k8s.io", name="everynode")
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.test_up import ask
-from tests.cli.upped import Up, started, typed
 
 from everynode.cli.image import command
 from everynode.cluster.machinery.catalogue import CONFIG_MAPS, KEY, NAME, NAMESPACE
 from everynode.kube import verbs
+from tests.cli.test_up import ask
+from tests.cli.upped import Up, started, typed
 
 
 @pytest.fixture(scope="module")

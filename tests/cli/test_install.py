@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from tests.cli.manifests.served import KRUISES_CRD, Served
 
 from everynode.cli.errors import UserError
 from everynode.cli.install import command, install
@@ -23,6 +22,7 @@ from everynode.cli.kubernetes import binaries
 from everynode.cli.kubernetes.controlplane import ControlPlane, Options
 from everynode.cli.manifests import Settings, objects
 from everynode.cli.manifests.apply import Consent
+from tests.cli.manifests.served import KRUISES_CRD, Served
 
 IMAGE = "everynode:test"
 ACCOUNT = "system:serviceaccount:everynode-system:everynode"

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.test_up import ask
-from tests.cli.upped import Up, started, typed
 
 from everynode.cli.node import command
 from everynode.kube import verbs
 from everynode.kube.resources import NODES
+from tests.cli.test_up import ask
+from tests.cli.upped import Up, started, typed
 
 PREFIX = "sim.everynode.io/"
 

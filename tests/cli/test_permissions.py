@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.cli.manifests.served import Served
 
 from everynode.cli.permissions import (
     Permission,
@@ -10,6 +9,7 @@ from everynode.cli.permissions import (
     missing_permissions,
 )
 from everynode.kube.errors import Asked, Forbidden
+from tests.cli.manifests.served import Served
 
 ASKED = Asked(verb="patch", resource="clusterroles.rbac.authorization.k8s.io", name="everynode")
 

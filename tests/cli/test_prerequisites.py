@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.cli.manifests.served import OUR_CRD, Served
 
 from everynode.cli.errors import UserError
 from everynode.cli.prerequisites import Needs, check
 from everynode.controller.run import Options
 from everynode.kube.requests import Request, Response
+from tests.cli.manifests.served import OUR_CRD, Served
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 ALL = Needs(controller=Options(native=True), lease_namespace="default")

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 
 import pytest
-from tests.cli.test_up import ask, daemonset, until_ready
-from tests.cli.upped import started
 
-from everynode.cli.kubernetes import binaries
 from everynode.kube import verbs
 from everynode.kube.resources import ADVANCED, DAEMONSETS, LEASES, NODES
 from everynode.kube.verbs import Scope
+from tests import kubernetes
+from tests.cli.test_up import ask, daemonset, until_ready
+from tests.cli.upped import started
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 
 
 @pytest.fixture(autouse=True)
 def _programs() -> None:
-    try:
-        binaries.find()
-    except binaries.BinariesMissingError as error:
-        if os.environ.get("EVERYNODE_REQUIRE_KUBERNETES") == "1":
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")
+    kubernetes.programs()
 
 
 def test_both_kinds_of_daemonsets_run_on_simulated_nodes(tmp_path: Path) -> None:

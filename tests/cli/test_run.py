@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from tests.cli.test_up import ask, daemonset, until_ready
-from tests.cli.upped import Up, everynode, kubeconfig, started
 
 from everynode.cli.errors import UserError
 from everynode.cli.run import command
 from everynode.kube.resources import ADVANCED, DAEMONSETS
+from tests.cli.test_up import ask, daemonset, until_ready
+from tests.cli.upped import Up, everynode, kubeconfig, started
 
 NOWHERE = ("--health-address", "0", "--metrics-address", "0")
 

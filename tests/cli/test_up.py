@@ -12,7 +12,6 @@ import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner
-from tests.cli.upped import Up, everynode, started
 
 from everynode.cli.errors import UserError
 from everynode.cli.up import command
@@ -23,6 +22,7 @@ from everynode.kube.config import load
 from everynode.kube.http import HttpTransport
 from everynode.kube.requests import Request
 from everynode.kube.resources import ADVANCED, DAEMONSETS, NODES, Resource
+from tests.cli.upped import Up, everynode, started
 
 Object = dict[str, Any]
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")

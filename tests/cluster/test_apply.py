@@ -6,10 +6,10 @@ import copy
 from typing import Any
 
 import pytest
-from tests.cluster.recorded import GENERATION, TIME, steps
 
 from everynode.cluster.apply import ApplyConflict, ApplyError, apply
 from everynode.cluster.errors import Refusal
+from tests.cluster.recorded import GENERATION, TIME, steps
 
 DAEMON_SET = "io.k8s.api.apps.v1.DaemonSet"
 

@@ -4,9 +4,9 @@ import ssl
 from pathlib import Path
 
 from cryptography import x509
-from tests.cluster.asking import StillClock
 
 from everynode.cluster.certificates import FILE, identity_in, new_identity
+from tests.cluster.asking import StillClock
 
 
 def test_certificate_is_for_loopback_and_signed_by_the_authority() -> None:

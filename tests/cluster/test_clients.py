@@ -9,11 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cluster.asking import definition
-from tests.cluster.test_https import serving
-
 from everynode.clock import SystemClock
 from everynode.cluster.server import Server
+from tests.cluster.asking import definition
+from tests.cluster.test_https import serving
 
 OFFICIAL = """
 import sys

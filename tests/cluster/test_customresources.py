@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.cluster.asking import ADVANCED, DEFINITIONS, Cluster, definition
 
 from everynode.api.crd import NAME, crd
 from everynode.kube.requests import STRATEGIC_PATCH
+from tests.cluster.asking import ADVANCED, DEFINITIONS, Cluster, definition
 
 WIDGETS = "/apis/example.test/v1/namespaces/default/widgets"
 

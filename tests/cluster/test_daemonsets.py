@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.cluster.asking import ADVANCED, SETS, Cluster, daemonset
 
 from everynode.api import keys
 from everynode.kube.requests import STRATEGIC_PATCH
+from tests.cluster.asking import ADVANCED, SETS, Cluster, daemonset
 
 OLD = ADVANCED.replace("v1beta1", "v1alpha1")
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.cluster.asking import CORE, MAPS, PODS, SETS, Cluster, bound, config_map, daemonset, pod
 
 

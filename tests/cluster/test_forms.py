@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from everynode.cluster.store import Store
 from tests.cluster.asking import (
     DEFINITIONS,
     MAPS,
@@ -10,8 +11,6 @@ from tests.cluster.asking import (
     definition,
     pod,
 )
-
-from everynode.cluster.store import Store
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"

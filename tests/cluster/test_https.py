@@ -10,11 +10,11 @@ from typing import Any
 
 import aiohttp
 import pytest
-from tests.cluster.asking import CORE, MAPS, config_map
 
 from everynode.clock import SystemClock
 from everynode.cluster.https import MOST_BYTES, PortError
 from everynode.cluster.server import Server
+from tests.cluster.asking import CORE, MAPS, config_map
 
 
 class Client:

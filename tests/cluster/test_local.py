@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from tests.cluster.asking import MAPS, PODS, Cluster, config_map
-
 from everynode.kube.requests import Request
 from everynode.kube.transport import Transport
+from tests.cluster.asking import MAPS, PODS, Cluster, config_map
 
 
 async def test_local_transport_is_a_transport(cluster: Cluster) -> None:

@@ -6,9 +6,9 @@ import copy
 from typing import Any
 
 import pytest
-from tests.cluster.recorded import GENERATION, TIME, steps
 
 from everynode.cluster.managed_fields import track
+from tests.cluster.recorded import GENERATION, TIME, steps
 
 POD = "io.k8s.api.core.v1.Pod"
 

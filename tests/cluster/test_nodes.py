@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from tests.cluster.asking import CORE, Cluster
-
 from everynode.kube.requests import STRATEGIC_PATCH
+from tests.cluster.asking import CORE, Cluster
 
 NODES = f"{CORE}/nodes"
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.cluster.asking import MAPS, Cluster, config_map
 
 from everynode.kube.requests import APPLY_PATCH, MERGE_PATCH
+from tests.cluster.asking import MAPS, Cluster, config_map
 
 MANIFEST = {"apiVersion": "v1", "kind": "ConfigMap", **config_map("a", x="1")}
 

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cluster.asking import CORE, PODS, Answer, Cluster, bound, pod
-
 from everynode.cluster.conditions import find_condition
+from tests.cluster.asking import CORE, PODS, Answer, Cluster, bound, pod
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.cluster.asking import PODS, Cluster, bound, pod
 
 from everynode.kube.requests import STRATEGIC_PATCH
+from tests.cluster.asking import PODS, Cluster, bound, pod
 
 
 async def test_new_pod_is_pending_with_all_defaults(cluster: Cluster) -> None:

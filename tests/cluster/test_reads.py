@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.cluster.asking import CORE, MAPS, PODS, Cluster, config_map, pod
 
 from everynode.cluster.store import Store
+from tests.cluster.asking import CORE, MAPS, PODS, Cluster, config_map, pod
 
 
 async def test_missing_object_is_named(cluster: Cluster) -> None:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.cluster.asking import MAPS, PODS, Cluster, config_map, pod
 
 from everynode.cluster.rest import Api
+from tests.cluster.asking import MAPS, PODS, Cluster, config_map, pod
 
 
 async def test_yaml_is_read_too(cluster: Cluster) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.cluster.asking import CORE, EVENTS, LEASES, Cluster
 
 REVISIONS = "/apis/apps/v1/namespaces/default/controllerrevisions"

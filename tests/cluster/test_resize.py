@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.cluster.asking import PODS, Answer, Cluster
 
 from everynode.kube.requests import STRATEGIC_PATCH
+from tests.cluster.asking import PODS, Answer, Cluster
 
 
 async def resize(cluster: Cluster, **resources: Any) -> Answer:

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.agreement.corpora import CORPORA
-from tests.agreement.question import TABLE
-from tests.cluster.asking import CORE, MAPS, PODS, Cluster, StillClock, config_map
 
 from everynode.cluster.rest import Api
 from everynode.cluster.store import Change, Store
 from everynode.kube.requests import Request
+from tests.agreement.corpora import CORPORA
+from tests.agreement.question import TABLE
+from tests.cluster.asking import CORE, MAPS, PODS, Cluster, StillClock, config_map
 
 
 class SlowJournal:

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cluster.asking import MAPS
-from tests.cluster.test_https import serving
 
 from everynode.clock import SystemClock
 from everynode.cluster.server import Server
 from everynode.cluster.sqlite import DataError
+from tests.cluster.asking import MAPS
+from tests.cluster.test_https import serving
 
 # Starts a server on a data folder, writes through HTTPS until it is killed, and prints the name of
 # every object whose creation was acknowledged.

@@ -5,6 +5,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+
+from everynode.cluster.rest import Api
+from everynode.cluster.server import restore
+from everynode.cluster.sqlite import FILE, DataError, Journal
+from everynode.cluster.store import Store
+from everynode.kube.requests import Request
 from tests.cluster.asking import (
     DEFINITIONS,
     MAPS,
@@ -16,12 +22,6 @@ from tests.cluster.asking import (
     config_map,
     definition,
 )
-
-from everynode.cluster.rest import Api
-from everynode.cluster.server import restore
-from everynode.cluster.sqlite import FILE, DataError, Journal
-from everynode.cluster.store import Store
-from everynode.kube.requests import Request
 
 
 def opened(folder: Path) -> tuple[Cluster, Journal]:

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.cluster.asking import CORE, MAPS, PODS, Cluster, bound, config_map, pod
-
 from everynode.cluster.store import Store
+from tests.cluster.asking import CORE, MAPS, PODS, Cluster, bound, config_map, pod
 
 
 async def test_watch_from_a_version_sees_everything_after_it_in_order(cluster: Cluster) -> None:

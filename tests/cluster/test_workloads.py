@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from tests.cluster.asking import Cluster, daemonset
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

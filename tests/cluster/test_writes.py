@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.cluster.asking import CORE, LEASES, MAPS, PODS, Cluster, config_map, pod
 
 from everynode.kube.requests import APPLY_PATCH, JSON_PATCH, STRATEGIC_PATCH
+from tests.cluster.asking import CORE, LEASES, MAPS, PODS, Cluster, config_map, pod
 
 
 async def test_new_object_gets_what_only_the_server_can_give(cluster: Cluster) -> None:

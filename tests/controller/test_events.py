@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.kube.scripted import ManualClock, failure
 
 from everynode.api.objects import ObjectReference
 from everynode.controller.events import BURST, REFILL, SEPARATE, WAITING, WINDOW, Recorder
@@ -17,6 +16,7 @@ from everynode.decide.actions import Notice
 from everynode.kube.client import Client
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import TransportError
+from tests.kube.scripted import ManualClock, failure
 
 AGENT = ObjectReference("DaemonSet", "monitoring", "agent", "uid-1", "apps.kruise.io/v1beta1")
 OTHER = ObjectReference("DaemonSet", "monitoring", "other", "uid-2", "apps/v1")

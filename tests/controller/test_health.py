@@ -4,7 +4,6 @@ import asyncio
 
 import aiohttp
 import pytest
-from tests.kube.scripted import ManualClock, ScriptedStream, ScriptedTransport, bookmark
 
 from everynode.api.decode import Decoder
 from everynode.api.objects import Node
@@ -24,6 +23,7 @@ from everynode.kube.requests import Response
 from everynode.kube.resources import NODES
 from everynode.kube.transport import TransportError
 from everynode.kube.watch import Watcher
+from tests.kube.scripted import ManualClock, ScriptedStream, ScriptedTransport, bookmark
 
 DOWN = TransportError("connection refused", sent=False)
 

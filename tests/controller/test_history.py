@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from tests.decide.fleet import make
-from tests.kube.scripted import ManualClock
 
 from everynode.api.objects import ControllerRevision
 from everynode.controller.history import History
@@ -18,6 +16,8 @@ from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream
+from tests.decide.fleet import make
+from tests.kube.scripted import ManualClock
 
 Object = dict[str, Any]
 

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kube.scripted import ManualClock
 
 from everynode.api.objects import Lease
 from everynode.cluster.local import LocalTransport
@@ -22,6 +21,7 @@ from everynode.kube.client import WRITE_SECONDS, Client
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import LEASES
 from everynode.kube.transport import Stream, TransportError
+from tests.kube.scripted import ManualClock
 
 NAMESPACE = "kube-system"
 

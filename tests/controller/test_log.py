@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from tests.kube.scripted import ManualClock
 
 from everynode.controller.log import Log, set_up
+from tests.kube.scripted import ManualClock
 
 
 class Terminal(io.StringIO):

@@ -3,13 +3,13 @@ from __future__ import annotations
 import re
 
 from prometheus_client.parser import text_string_to_metric_families
-from tests.kube.scripted import ManualClock
 
 from everynode.api.daemonset import DaemonSetStatus, Flavour
 from everynode.controller.metrics import Metrics
 from everynode.kube import verbs
 from everynode.kube.errors import describe
 from everynode.kube.resources import NODES, PODS, Resource
+from tests.kube.scripted import ManualClock
 
 
 class Watch:

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from tests.decide.fleet import NEW, OLD, make, node, pod
-
 from everynode.api.objects import Node
 from everynode.controller.workload import Workload
 from everynode.controller.writes import Stage
 from everynode.decide.actions import Because, CreatePod
 from everynode.decide.ledger import Ledger
+from tests.decide.fleet import NEW, OLD, make, node, pod
 
 NOW = 1000.0
 

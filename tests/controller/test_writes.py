@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from tests.decide.fleet import NEW, pod
-
 from everynode.controller.writes import SETTLE_AFTER, Stage, Write, parse_version
 from everynode.decide.actions import Because, CreatePod, DeletePod, PatchPod, PodAction
 from everynode.decide.view import Pending
+from tests.decide.fleet import NEW, pod
 
 CREATE = CreatePod("n1", NEW, "agent-new", {}, Because.MISSING)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from tests.decide.samples import NOW, Object, condition, container_status, pod_json, read_pod
 
 from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.decide.actions import PatchPod
+from tests.decide.samples import NOW, Object, condition, container_status, pod_json, read_pod
 
 
 class Machine:

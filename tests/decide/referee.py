@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.decide.fleet import is_ready
-
 from everynode.api import keys
 from everynode.api.daemonset import Amount
 from everynode.api.objects import Pod
@@ -16,6 +14,7 @@ from everynode.decide.inplace_state import begun_at, read_state
 from everynode.decide.lifecycle import is_hooked, is_preparing
 from everynode.decide.plan import Plan
 from everynode.decide.view import NodeView, Pending
+from tests.decide.fleet import is_ready
 
 
 def amount(given: Amount, total: int, *, up: bool) -> int:

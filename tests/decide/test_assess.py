@@ -1,6 +1,12 @@
 from __future__ import annotations
 
 import msgspec
+
+from everynode.api.daemonset import LabelSelector, Strategy, UpdateType
+from everynode.decide import reasons
+from everynode.decide.assess import survey
+from everynode.decide.assessment import Queue
+from everynode.decide.view import NodeView, OwnWrite, Pending
 from tests.decide.fleet import (
     GPU,
     NEW,
@@ -14,12 +20,6 @@ from tests.decide.fleet import (
     see,
     stands,
 )
-
-from everynode.api.daemonset import LabelSelector, Strategy, UpdateType
-from everynode.decide import reasons
-from everynode.decide.assess import survey
-from everynode.decide.assessment import Queue
-from everynode.decide.view import NodeView, OwnWrite, Pending
 
 DELETE = OwnWrite(Pending.DELETE, uid="uid-agent-n1-v1")
 CREATE = OwnWrite(Pending.CREATE, revision=NEW)

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from tests.decide.fleet import NEW, OLD, judge_node, make, pod, see
-
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.decide.assessment import EMPTY, Profile, Queue
 from everynode.decide.ledger import Ledger
+from tests.decide.fleet import NEW, OLD, judge_node, make, pod, see
 
 
 def test_the_sums_of_a_fleet_are_the_sum_of_its_profiles() -> None:

@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.decide.samples import NOW, Object, condition, pod
 
 from everynode.api import keys
 from everynode.api.times import format_time
 from everynode.decide.availability import available_at, is_ready
+from tests.decide.samples import NOW, Object, condition, pod
 
 GATES = (keys.INPLACE_UPDATE_READY, keys.KRUISE_POD_READY)
 

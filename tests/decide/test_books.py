@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.decide.fleet import NEW, NOW, OLD, judge_node, make, node, pod, see
 
 from everynode.decide.assessment import EMPTY, Assessment, Queue
 from everynode.decide.books import Books
 from everynode.decide.view import NodeView
+from tests.decide.fleet import NEW, NOW, OLD, judge_node, make, node, pod, see
 
 PLAN = make(min_ready_seconds=60)
 

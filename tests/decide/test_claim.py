@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.decide.samples import NOW, advanced, native, pod, template
 
 from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, LabelSelector, Requirement
@@ -20,6 +19,7 @@ from everynode.decide.claim import (
     release_patch,
     release_revision_patch,
 )
+from tests.decide.samples import NOW, advanced, native, pod, template
 
 KRUISE = advanced(template())
 NATIVE = native(template())

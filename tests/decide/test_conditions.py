@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.decide.fleet import NOW, at
 
 from everynode.api.daemonset import Fault
 from everynode.api.objects import Condition
 from everynode.decide.conditions import Picture, write_conditions
+from tests.decide.fleet import NOW, at
 
 
 def picture(**more: Any) -> Picture:

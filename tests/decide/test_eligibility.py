@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from tests.decide.fleet import GPU, node, template
 
 from everynode.api.objects import Taint
 from everynode.decide.eligibility import Eligibility, judge, ports_clash, read_facts
+from tests.decide.fleet import GPU, node, template
 
 NO_EXECUTE = Taint("gpu", "true", "NoExecute")
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.decide.fleet import NEW, NOW, at, pod
 
 from everynode.api.objects import Condition, Pod
 from everynode.decide.failures import (
@@ -12,6 +11,7 @@ from everynode.decide.failures import (
     is_readable,
     write_failures,
 )
+from tests.decide.fleet import NEW, NOW, at, pod
 
 
 def failed(failures: str = "", *, lived: float = 10) -> Pod:

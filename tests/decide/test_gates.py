@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from tests.decide.samples import NOW, Object, condition, pod
-
 from everynode.api import keys
 from everynode.api.times import format_time
 from everynode.decide.actions import Because
 from everynode.decide.gates import Gate, gate_patch, has_gate, is_open
+from tests.decide.samples import NOW, Object, condition, pod
 
 GATE = keys.INPLACE_UPDATE_READY
 SHUT = Gate(GATE, open=False, reason="Because")

@@ -6,8 +6,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.decide.kubelet import Machine
-from tests.decide.samples import NOW, condition, container, pod, revision, template_with
 
 from everynode.api import keys
 from everynode.api.objects import Pod
@@ -17,6 +15,8 @@ from everynode.decide.availability import available_at
 from everynode.decide.inplace import Done, Recreate, Step, Wait, next_step, refresh
 from everynode.decide.inplace_state import is_unfinished
 from everynode.decide.revisions import Revision
+from tests.decide.kubelet import Machine
+from tests.decide.samples import NOW, condition, container, pod, revision, template_with
 
 GATE = keys.INPLACE_UPDATE_READY
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.decide.samples import container, template, template_with
 
 from everynode.api.objects import Resources
 from everynode.decide.inplace_change import Change, Recreate, classify
+from tests.decide.samples import container, template, template_with
 
 OLD = "registry.example/agent:1"
 NEW = "registry.example/agent:2"

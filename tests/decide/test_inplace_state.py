@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.decide.samples import NOW, condition, container, container_status, pod
 
 from everynode.api import keys
 from everynode.api.objects import Resources
@@ -22,6 +21,7 @@ from everynode.decide.inplace_state import (
     state_fault,
     write_state,
 )
+from tests.decide.samples import NOW, condition, container, container_status, pod
 
 IMAGE = "registry.example/agent:1"
 SHUT = [condition(keys.INPLACE_UPDATE_READY, "False")]

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
 import msgspec
+
+from everynode.api.daemonset import Amount, DaemonSetStatus, Fault, LabelSelector, Strategy
+from everynode.decide.ledger import Ledger
+from everynode.decide.steps import as_write
+from everynode.decide.view import NodeView
 from tests.decide.fleet import (
     NEW,
     NOW,
@@ -17,11 +22,6 @@ from tests.decide.fleet import (
     see,
     template,
 )
-
-from everynode.api.daemonset import Amount, DaemonSetStatus, Fault, LabelSelector, Strategy
-from everynode.decide.ledger import Ledger
-from everynode.decide.steps import as_write
-from everynode.decide.view import NodeView
 
 NOTHING = DaemonSetStatus()
 

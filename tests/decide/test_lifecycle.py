@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.decide.samples import NOW, condition, pod
 
 from everynode.api import keys
 from everynode.api.daemonset import Hook
 from everynode.api.times import format_time
 from everynode.decide.actions import Because
 from everynode.decide.lifecycle import is_hooked, is_preparing, mark_preparing
+from tests.decide.samples import NOW, condition, pod
 
 BLOCK = {"example.io/block-deleting": "true"}
 HOOK = Hook(labels=BLOCK)

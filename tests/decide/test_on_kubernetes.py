@@ -12,7 +12,6 @@ import aiohttp
 import msgspec
 import pytest
 import pytest_asyncio
-from tests.decide.samples import NOW, Object, advanced, condition, container_status, revision
 
 from everynode.api import keys
 from everynode.api.daemonset import Flavour, Hook
@@ -28,6 +27,7 @@ from everynode.decide.pod import build_pod
 from everynode.decide.puller import Pull, build_puller
 from everynode.decide.revision_data import write_data
 from everynode.decide.revisions import Revision, choose_target, read_revision
+from tests.decide.samples import NOW, Object, advanced, condition, container_status, revision
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from tests.decide.samples import pod, pod_json, read_pod
-
 from everynode.decide.actions import Because
 from everynode.decide.patch import node_of, patch_pod
+from tests.decide.samples import pod, pod_json, read_pod
 
 
 def test_every_patch_is_for_the_pod_that_was_looked_at() -> None:

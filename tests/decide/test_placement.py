@@ -1,6 +1,13 @@
 from __future__ import annotations
 
 import pytest
+
+from everynode.api import keys
+from everynode.api.daemonset import Amount, Hook, Strategy, UpdateType
+from everynode.decide import reasons
+from everynode.decide.actions import CreatePod, DeletePod
+from everynode.decide.assessment import Queue
+from everynode.decide.name import pod_name
 from tests.decide.fleet import (
     GPU,
     NEW,
@@ -15,13 +22,6 @@ from tests.decide.fleet import (
     revision,
     see,
 )
-
-from everynode.api import keys
-from everynode.api.daemonset import Amount, Hook, Strategy, UpdateType
-from everynode.decide import reasons
-from everynode.decide.actions import CreatePod, DeletePod
-from everynode.decide.assessment import Queue
-from everynode.decide.name import pod_name
 
 PAUSED = Strategy(paused=True)
 ON_DELETE = Strategy(type=UpdateType.ON_DELETE)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import msgspec
-from tests.decide.fleet import NEW, OLD, make, pod, revision, template
 
 from everynode.api import keys
 from everynode.api.daemonset import (
@@ -15,6 +14,7 @@ from everynode.api.daemonset import (
     UpdateType,
 )
 from everynode.decide.plan import make_plan
+from tests.decide.fleet import NEW, OLD, make, pod, revision, template
 
 SURGE = Strategy(max_unavailable=Amount(0), max_surge=Amount(1))
 

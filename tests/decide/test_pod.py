@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.decide.samples import advanced, container, native, revision, template
 
 from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, Strategy, UpdateType
 from everynode.decide.name import pod_name
 from everynode.decide.pod import OWN_SCHEDULER, build_pod
+from tests.decide.samples import advanced, container, native, revision, template
 
 PIN = {
     "nodeSelectorTerms": [

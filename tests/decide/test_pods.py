@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import msgspec
-from tests.decide.fleet import NEW, NOW, OLD, pod
 
 from everynode.api import keys
 from everynode.decide.pods import Pods, seniority
+from tests.decide.fleet import NEW, NOW, OLD, pod
 
 PREPARING = {keys.LIFECYCLE_STATE: keys.PREPARING_DELETE}
 

@@ -4,18 +4,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.decide.samples import (
-    NOW,
-    advanced,
-    container,
-    container_status,
-    pod,
-    pod_json,
-    read_pod,
-    revision,
-    template,
-    template_with,
-)
 
 from everynode.api import keys
 from everynode.api.daemonset import Amount, DaemonSet, Strategy, UpdateType
@@ -34,6 +22,18 @@ from everynode.decide.prepull import (
     read_settings,
 )
 from everynode.decide.puller import Pull, puller_name
+from tests.decide.samples import (
+    NOW,
+    advanced,
+    container,
+    container_status,
+    pod,
+    pod_json,
+    read_pod,
+    revision,
+    template,
+    template_with,
+)
 
 OLD = revision(template_with(image="registry.example/agent:1"), "old")
 NEW = revision(template_with(image="registry.example/agent:2"), "new")

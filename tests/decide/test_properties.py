@@ -6,8 +6,6 @@ import re
 import msgspec
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.decide.fleet import GPU, NEW, OLD, World, is_ready, make, node, said_of
-from tests.decide.referee import Referee
 
 from everynode.api.daemonset import (
     Amount,
@@ -23,6 +21,8 @@ from everynode.decide.actions import Because, CreatePod, DeletePod, PodAction
 from everynode.decide.assessment import Queue
 from everynode.decide.ledger import Decision, Ledger
 from everynode.decide.plan import Plan
+from tests.decide.fleet import GPU, NEW, OLD, World, is_ready, make, node, said_of
+from tests.decide.referee import Referee
 
 CANARY = LabelSelector({"canary": "yes"})
 NAMES = [f"n{i}" for i in range(6)]

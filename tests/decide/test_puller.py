@@ -2,12 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.decide.samples import advanced, read_pod, revision, template
-
 from everynode.api import keys
 from everynode.api.daemonset import LabelSelector
 from everynode.decide.claim import Claim, claim
 from everynode.decide.puller import COMMAND, Pull, build_puller, puller_name
+from tests.decide.samples import advanced, read_pod, revision, template
 
 
 def built(**spec: Any) -> dict[str, Any]:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.decide.fleet import NEW, NOW, node, pod
 
 from everynode.api import keys
 from everynode.api.objects import Condition, ContainerState, ContainerStatus, Pod, StateTerminated
 from everynode.decide import reasons
 from everynode.decide.reasons import explain_pod, shorten
+from tests.decide.fleet import NEW, NOW, node, pod
 
 PENDING = Condition("PodScheduled", "False", "Unschedulable", "0/5 nodes are available: no cpu")
 PREPARING = {keys.LIFECYCLE_STATE: keys.PREPARING_DELETE}

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.decide.samples import template
 
 from everynode.api.daemonset import Flavour
 from everynode.api.meaning import same_template
 from everynode.decide.revision_data import go_json, read_data, write_data
+from tests.decide.samples import template
 
 
 def stored(template: dict[str, Any], flavour: Flavour = Flavour.ADVANCED) -> dict[str, Any]:

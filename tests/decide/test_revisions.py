@@ -6,7 +6,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.decide.samples import advanced, native, pod, revision, template, template_with
 
 from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Fault
@@ -22,6 +21,7 @@ from everynode.decide.revisions import (
     relabel,
     revision_hash,
 )
+from tests.decide.samples import advanced, native, pod, revision, template, template_with
 
 ONE = template_with(image="registry.example/agent:1")
 TWO = template_with(image="registry.example/agent:2")

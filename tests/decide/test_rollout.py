@@ -2,6 +2,15 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+
+from everynode.api import keys
+from everynode.api.daemonset import Amount, Hook, LabelSelector, RollingType, Strategy, UpdateType
+from everynode.api.objects import Condition, Container, ReadinessGate
+from everynode.api.times import format_time
+from everynode.decide import reasons
+from everynode.decide.assessment import Queue
+from everynode.decide.inplace_state import LastStatus, State, write_state
+from everynode.decide.view import NodeView
 from tests.decide.fleet import (
     GPU,
     NEW,
@@ -17,15 +26,6 @@ from tests.decide.fleet import (
     see,
     template,
 )
-
-from everynode.api import keys
-from everynode.api.daemonset import Amount, Hook, LabelSelector, RollingType, Strategy, UpdateType
-from everynode.api.objects import Condition, Container, ReadinessGate
-from everynode.api.times import format_time
-from everynode.decide import reasons
-from everynode.decide.assessment import Queue
-from everynode.decide.inplace_state import LastStatus, State, write_state
-from everynode.decide.view import NodeView
 
 SURGE = Strategy(max_unavailable=Amount(0), max_surge=Amount(1))
 HOOK = Hook(labels={"hold": "true"})

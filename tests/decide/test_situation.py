@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from tests.decide.fleet import GPU, NEW, NOW, OLD, judge_node, make, node, pod, revision, see
 
 from everynode.api import keys
 from everynode.api.daemonset import Amount, Strategy
@@ -13,6 +12,7 @@ from everynode.decide.inplace_state import LastStatus, State, write_state
 from everynode.decide.pods import Pods
 from everynode.decide.situation import held_revision
 from everynode.decide.view import NodeView, OwnWrite, Pending
+from tests.decide.fleet import GPU, NEW, NOW, OLD, judge_node, make, node, pod, revision, see
 
 SURGE = Strategy(max_unavailable=Amount(0), max_surge=Amount(1))
 PREPARING = {keys.LIFECYCLE_STATE: keys.PREPARING_DELETE}

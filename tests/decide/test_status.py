@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.decide.fleet import GPU, NEW, NOW, OLD, decide, make, node, pod, see
 
 from everynode.api.daemonset import DaemonSetStatus, Flavour, Strategy, UpdateType
 from everynode.decide.assessment import Profile
 from everynode.decide.status import write_status
 from everynode.decide.view import NodeView
+from tests.decide.fleet import GPU, NEW, NOW, OLD, decide, make, node, pod, see
 
 TAINTED = node("n1", taints=(GPU,))
 ON_DELETE = Strategy(type=UpdateType.ON_DELETE)

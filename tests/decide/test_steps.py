@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.decide.fleet import NEW, NOW, OLD, decide, make, pod, see
 
 from everynode.api.daemonset import Hook
 from everynode.decide.actions import Because, CreatePod, DeletePod, PatchPod, PodAction
 from everynode.decide.name import pod_name
 from everynode.decide.steps import Do, Step, as_write, build, remove
 from everynode.decide.view import OwnWrite, Pending
+from tests.decide.fleet import NEW, NOW, OLD, decide, make, pod, see
 
 HOOK = Hook(labels={"hold": "true"})
 

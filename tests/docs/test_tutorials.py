@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.docs.tutorial import ROOT, agrees, check_page, read_steps
-from tests.kubernetes import lacking
 
 from everynode.api.versions import decode_daemonset
 from everynode.cli.kubernetes import binaries
+from tests.docs.tutorial import ROOT, agrees, check_page, read_steps
+from tests.kubernetes import lacking
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 EXECUTED = [page for page in PAGES if read_steps(page.read_text(encoding="utf-8"))]

@@ -3,15 +3,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tests.e2e.stage import QUICK, Stage, clock
 
 from everynode.api.crd import crd
-from everynode.cli.kubernetes.binaries import BinariesMissingError, find
 from everynode.cli.kubernetes.controlplane import ControlPlane
 from everynode.cluster.machinery.behaviour import Behaviour
 from everynode.cluster.server import Server
@@ -21,41 +19,27 @@ from everynode.kube.config import load
 from everynode.kube.errors import NotServed
 from everynode.kube.http import HttpTransport
 from everynode.kube.resources import ADVANCED, CRDS, NAMESPACES, NODES
+from tests.e2e.stage import QUICK, Stage, clock
 
 Play = Callable[..., AbstractAsyncContextManager[Stage]]
 _number = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
-def plane() -> Iterator[ControlPlane]:
-    """One real control plane for all scenarios of a process."""
-    try:
-        find()
-    except BinariesMissingError:
-        import os
-
-        if os.environ.get("EVERYNODE_REQUIRE_KUBERNETES") == "1":
-            raise
-        pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")
-    made = ControlPlane()
-    asyncio.run(made.start())
-    try:
-        yield made
-    finally:
-        asyncio.run(made.stop())
+# A scenario takes seconds. That is how long it may take on a machine that has other things to do.
+_LONGEST = pytest.mark.timeout(300)
 
 
 @pytest.fixture(
     params=[
-        "embedded",
-        pytest.param("kubernetes", marks=[pytest.mark.kubernetes, pytest.mark.judge]),
+        pytest.param("embedded", marks=_LONGEST),
+        pytest.param("kubernetes", marks=[_LONGEST, pytest.mark.kubernetes]),
     ],
 )
 def play(request: pytest.FixtureRequest) -> Play:
     """Opens a stage: `async with play(nodes=5) as stage`."""
     if request.param == "embedded":
         return _play_embedded
-    plane: ControlPlane = request.getfixturevalue("plane")
+    plane: ControlPlane = request.getfixturevalue("control_plane")
 
     def play_real(
         *, nodes: int, behaviour: Behaviour = QUICK
@@ -119,5 +103,3 @@ async def _play_real(
         for node in stage.all_nodes():
             await client.write(verbs.delete(NODES, node.name), bytes)
         await transport.close()
-        # Connections under TLS end in the background, and nobody tells when they have.
-        await asyncio.sleep(0.1)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from tests.e2e.transports import Permitted
 
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Flavour
 from everynode.api.decode import Decoder
@@ -47,8 +46,9 @@ from everynode.kube.resources import (
 from everynode.kube.transport import Transport
 from everynode.kube.verbs import Scope
 from everynode.kube.watch import Watcher
+from tests.e2e.transports import Permitted
 
-PATIENCE: Final = 30.0
+PATIENCE: Final = 90.0  # things happen within a second, but the machine may be busy
 _HEARTBEAT: Final = 0.05  # what nobody tells us of is looked at this often
 # Thirty times as fast as life: a pod stops in 0.03 s and starts in 0.1 s.
 QUICK: Final = Behaviour(speed=30.0)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset
 
 from everynode.kube.resources import ADVANCED_V1ALPHA1
+from tests.e2e.conftest import Play
+from tests.e2e.stage import Stage, daemonset
 
 CANARY = {"matchLabels": {"nodeType": "canary"}}
 V1ALPHA1 = "apps.kruise.io/v1alpha1"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset
 
 from everynode.kube.resources import ADVANCED_V1ALPHA1
+from tests.e2e.conftest import Play
+from tests.e2e.stage import Stage, daemonset
 
 BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])
 

@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset, kind_of
 
 from everynode.api.keys import KRUISE_POD_READY, LIFECYCLE_STATE, LIFECYCLE_TIMESTAMP
 from everynode.api.objects import Pod
 from everynode.decide.availability import is_ready
 from everynode.kube.resources import PODS
+from tests.e2e.conftest import Play
+from tests.e2e.stage import Stage, daemonset, kind_of
 
 BLOCK = {"example.io/block-deleting": "true"}
 FINALIZER = "example.io/unready-blocker"

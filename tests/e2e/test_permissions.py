@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 
+from everynode.controller.leader import Election
+from everynode.controller.run import Controller, Options
+from everynode.kube.cache import number
+from everynode.kube.resources import PODS, REVISIONS
 from tests.e2e.conftest import Play
 from tests.e2e.stage import Stage, daemonset, kind_of
 from tests.e2e.test_history import HASH
 from tests.e2e.test_pods import finish, until_gone
 from tests.e2e.transports import Access, Older, Permitted, granted
-
-from everynode.controller.leader import Election
-from everynode.controller.run import Controller, Options
-from everynode.kube.cache import number
-from everynode.kube.resources import PODS, REVISIONS
 
 # Asked of the API server by itself, on clusters that protect owners from being blocked.
 IMPLIED = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset
 
 from everynode.api.objects import Pod
 from everynode.api.times import seconds
 from everynode.kube import verbs
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import PODS, Resource
+from tests.e2e.conftest import Play
+from tests.e2e.stage import Stage, daemonset
 
 NATIVE = "apps/v1"
 BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])

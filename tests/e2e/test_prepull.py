@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset
-
 from everynode.api.keys import PULLER
 from everynode.api.objects import Pod
 from everynode.cluster.machinery.behaviour import Behaviour
+from tests.e2e.conftest import Play
+from tests.e2e.stage import Stage, daemonset
 
 PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset, kind_of
-from tests.e2e.test_pods import finish, until_gone
 
 from everynode.decide.availability import is_ready
 from everynode.kube import verbs
 from everynode.kube.resources import PODS
+from tests.e2e.conftest import Play
+from tests.e2e.stage import Stage, daemonset, kind_of
+from tests.e2e.test_pods import finish, until_gone
 
 NATIVE = "apps/v1"
 BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.e2e.conftest import Play
-from tests.e2e.stage import daemonset
 
 from everynode.api.times import seconds
 from everynode.decide.actions import CreatePod
+from tests.e2e.conftest import Play
+from tests.e2e.stage import daemonset
 
 NATIVE = "apps/v1"
 VERSIONS = ["apps/v1", "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"]

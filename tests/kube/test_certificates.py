@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from tests.kube.authority import END, Authority
-
 from everynode.kube.certificates import expiry_of
+from tests.kube.authority import END, Authority
 
 
 def test_the_end_of_a_certificate_is_read() -> None:

@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from tests.kube.scripted import ManualClock, ScriptedTransport, failure, node, page
 
 from everynode.kube import verbs
 from everynode.kube.client import WRITE_SECONDS, Client, MayNotWrite
@@ -13,6 +12,7 @@ from everynode.kube.errors import Conflict, Forbidden, Gone, Unavailable, Unknow
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import NODES, PODS
 from everynode.kube.transport import TransportError
+from tests.kube.scripted import ManualClock, ScriptedTransport, failure, node, page
 
 READ = verbs.get(NODES, "a")
 WRITE = verbs.create(PODS, {}, namespace="n")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.kube.authority import Authority
 
 from everynode.clock import SystemClock
 from everynode.kube.config import Access, in_cluster, load
 from everynode.kube.credentials import ConfigError, Plugin
+from tests.kube.authority import Authority
 
 
 def data(text: bytes) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kube.scripted import ManualClock
 
 from everynode.api.times import format_time
 from everynode.kube.credentials import (
@@ -20,6 +19,7 @@ from everynode.kube.credentials import (
     Plugin,
     PluginCommand,
 )
+from tests.kube.scripted import ManualClock
 
 API = "client.authentication.k8s.io/v1"
 

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from tests.kube.scripted import failure, status
 
 from everynode.kube import errors, verbs
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import ADVANCED, DAEMONSETS, NODES, PODS
 from everynode.kube.transport import TransportError
+from tests.kube.scripted import failure, status
 
 READ = verbs.get(PODS, "p", namespace="n")
 WRITE = verbs.create(PODS, {}, namespace="n")

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.kube.authority import Authority
 
 from everynode.clock import SystemClock
 from everynode.kube.config import Access
@@ -28,6 +27,7 @@ from everynode.kube.credentials import (
 from everynode.kube.http import HttpStream, HttpTransport
 from everynode.kube.requests import MERGE_PATCH, Request
 from everynode.kube.transport import TransportError
+from tests.kube.authority import Authority
 
 NOBODY = Fixed(Identity())
 

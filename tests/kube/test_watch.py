@@ -8,6 +8,12 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
+
+from everynode.api.objects import Node
+from everynode.kube.requests import Response
+from everynode.kube.resources import NODES, Resource
+from everynode.kube.transport import TransportError
+from everynode.kube.watch import IDLE_LIMIT, INITIAL_IDLE_LIMIT, Watcher, split_event
 from tests.kube.scripted import (
     ManualClock,
     ScriptedStream,
@@ -20,12 +26,6 @@ from tests.kube.scripted import (
     page,
     status,
 )
-
-from everynode.api.objects import Node
-from everynode.kube.requests import Response
-from everynode.kube.resources import NODES, Resource
-from everynode.kube.transport import TransportError
-from everynode.kube.watch import IDLE_LIMIT, INITIAL_IDLE_LIMIT, Watcher, split_event
 
 
 class Notebook:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -10,16 +9,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
-from tests.kubectl.session import Terminal
 
 from everynode.cli.kubernetes import binaries
+from tests.kubectl.session import Terminal
+from tests.kubernetes import REQUIRED, lacking, programs
 
 NODES = 5
-_GONE_WITHIN = 30.0
-_REQUIRED = os.environ.get("EVERYNODE_REQUIRE_KUBERNETES") == "1"
+_GONE_WITHIN = 60.0
 
 
 @contextmanager
@@ -61,10 +59,7 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The kubeconfig of a real control plane with the same nodes and controller."""
-    try:
-        binaries.find()
-    except binaries.BinariesMissingError as error:
-        _lacking(str(error))
+    programs()
     with up(tmp_path_factory.mktemp("kubernetes"), "--kubernetes") as kubeconfig:
         yield kubeconfig
 
@@ -91,18 +86,12 @@ def kubectl(request: pytest.FixtureRequest) -> Path:
         return binaries.find(("kubectl",))
     except binaries.BinariesMissingError as error:
         found = shutil.which("kubectl")
-        if found and request.param == "current" and not _REQUIRED:
+        if found and request.param == "current" and not REQUIRED:
             return Path(found).parent
-        _lacking(str(error))
+        lacking(str(error))
 
 
 @pytest.fixture
 def terminal(kubectl: Path, embedded: Path, home: Path) -> Terminal:
     """A shell for the embedded cluster."""
     return Terminal(kubectl, embedded, home)
-
-
-def _lacking(reason: str) -> NoReturn:
-    if _REQUIRED:
-        pytest.fail(reason, pytrace=False)
-    pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
 from tests.kubectl.conftest import NODES
 from tests.kubectl.session import Terminal
 
@@ -47,7 +48,7 @@ class Line(NamedTuple):
 @pytest.fixture(
     params=[
         "embedded",
-        pytest.param("kubernetes", marks=[pytest.mark.kubernetes, pytest.mark.judge]),
+        pytest.param("kubernetes", marks=pytest.mark.kubernetes),
     ]
 )
 def screen(request: pytest.FixtureRequest, kubectl: Path, home: Path) -> Iterator[Terminal]:

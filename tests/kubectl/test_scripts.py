@@ -6,6 +6,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 import pytest
+
 from tests.kubectl.session import SCRIPTS, Terminal, comparable
 
 # A script is some dozens of commands, each of which starts a program of 50 MB.
@@ -39,7 +40,6 @@ def test_every_command_does_what_it_should(
 
 
 @pytest.mark.kubernetes
-@pytest.mark.judge
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_every_command_prints_what_real_kubernetes_prints(
     terminal: Terminal, kubernetes: Path, played: Played, script: Path

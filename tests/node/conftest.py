@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
 import pytest
-from tests.e2e.stage import Stage, clock
 
 from everynode.api.crd import crd
 from everynode.cli.kubernetes.binaries import BinariesMissingError
@@ -23,6 +22,7 @@ from everynode.kube.config import load
 from everynode.kube.errors import NotServed
 from everynode.kube.http import HttpTransport
 from everynode.kube.resources import ADVANCED, CRDS, NAMESPACES
+from tests.e2e.stage import Stage, clock
 
 Play = Callable[[], AbstractAsyncContextManager[Stage]]
 
@@ -94,4 +94,3 @@ async def _play(plane: ControlPlane) -> AsyncIterator[Stage]:
     finally:
         await stage.client.write(verbs.delete(NAMESPACES, stage.namespace), bytes)
         await transport.close()
-        await time.sleep(0.1)  # connections under TLS end in the background

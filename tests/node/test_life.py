@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.node.conftest import IMAGES
 
 from everynode.cli.kubernetes import node_remains
 from everynode.cli.kubernetes.controlplane import ControlPlane
 from everynode.cli.kubernetes.node import Node
 from everynode.cli.kubernetes.node_remains import CGROUPS
 from everynode.cli.kubernetes.processes import FolderLock
+from tests.node.conftest import IMAGES
 
 pytestmark = [
     pytest.mark.node,

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.stage import Stage, daemonset
-from tests.node.conftest import Play
 
 from everynode.api.keys import LIFECYCLE_STATE
 from everynode.api.objects import Pod
 from everynode.kube.resources import ADVANCED, DAEMONSETS, PODS
+from tests.e2e.stage import Stage, daemonset
+from tests.node.conftest import Play
 
 pytestmark = [
     pytest.mark.node,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+
 from tests.cli.upped import started
 from tests.kubernetes import lacking, programs
 

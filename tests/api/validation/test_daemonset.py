@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.api.corpus import INVALID, VALID, Case, daemonset, rolling, template
 
 from everynode.api import keys
 from everynode.api.validation import summarise, validate_daemonset, validate_update
+from tests.api.corpus import INVALID, VALID, Case, daemonset, rolling, template
 
 Object = dict[str, Any]
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.api.corpus import template
 
 from everynode.api.validation import validate_template
+from tests.api.corpus import template
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.api.corpus import INVALID_PODS, VALID_PODS, Case, pod, template
 
 from everynode.api.validation import validate_pod, validate_template
+from tests.api.corpus import INVALID_PODS, VALID_PODS, Case, pod, template
 
 
 @pytest.mark.parametrize("case", VALID_PODS, ids=repr)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.kube.scripted import ManualClock
-
 from everynode.cluster.local import LocalTransport
 from everynode.cluster.rest import Api
 from everynode.kube.client import Client
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream
+from tests.kube.scripted import ManualClock
 
 Object = dict[str, Any]
 

@@ -3,8 +3,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.cli.manifests.served import OUR_CRD, Served
-from tests.kube.scripted import ScriptedTransport, failure
 
 from everynode.cli.errors import UserError
 from everynode.cli.manifests import Settings, objects
@@ -17,6 +15,8 @@ from everynode.cli.manifests.apply import (
 )
 from everynode.kube.client import Client
 from everynode.kube.requests import Response
+from tests.cli.manifests.served import OUR_CRD, Served
+from tests.kube.scripted import ScriptedTransport, failure
 
 NOTHING = Consent()
 DEPLOYMENT = "/apis/apps/v1/namespaces/everynode-system/deployments/everynode"

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.cli.manifests.served import KRUISES_CRD, OUR_CRD, Served
 
 from everynode.cli.manifests import Settings, objects
 from everynode.cli.manifests.takeover import helm_release, is_kruises, take_over
 from everynode.kube.errors import Conflict
+from tests.cli.manifests.served import KRUISES_CRD, OUR_CRD, Served
 
 OURS = objects(Settings())[0]
 DAEMONSETS = "/apis/apps.kruise.io/v1beta1/namespaces/default/daemonsets"

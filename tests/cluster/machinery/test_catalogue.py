@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.cluster.machinery.world import World, condition, pod_body, running, virtual
-
 from everynode.cluster.machinery.catalogue import CONFIG_MAPS, KEY, NAME, NAMESPACE
 from everynode.kube import verbs
 from everynode.kube.resources import PODS
+from tests.cluster.machinery.world import World, condition, pod_body, running, virtual
 
 
 async def say(world: World, text: str) -> None:

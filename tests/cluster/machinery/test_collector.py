@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.cluster.machinery.world import World, pod_body, running, virtual
 
 from everynode.cluster.machinery.run import Options
 from everynode.kube import verbs
 from everynode.kube.errors import NotFound
 from everynode.kube.resources import CRDS, DAEMONSETS, PODS, REVISIONS, Resource
+from tests.cluster.machinery.world import World, pod_body, running, virtual
 
 Object = dict[str, Any]
 LABELS = {"app": "agent"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tests.cluster.machinery.world import LoopClock, pod_body, running, virtual
-
 from everynode.cluster.local import LocalTransport
 from everynode.cluster.machinery.behaviour import Behaviour
 from everynode.cluster.machinery.events import BURST, PER_SECOND, Recorder, Subject
@@ -11,6 +9,7 @@ from everynode.cluster.machinery.run import Options
 from everynode.cluster.machinery.writes import Writes
 from everynode.cluster.rest import Api
 from everynode.kube.resources import EVENTS, PODS
+from tests.cluster.machinery.world import LoopClock, pod_body, running, virtual
 
 
 @virtual

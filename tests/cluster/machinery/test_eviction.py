@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.cluster.machinery.world import condition, pod_body, running, virtual
 
 from everynode.api.objects import Taint
 from everynode.cluster.machinery.eviction import patience
 from everynode.cluster.machinery.objects import TimedToleration
 from everynode.cluster.machinery.timers import NEVER
 from everynode.kube.resources import NODES, PODS
+from tests.cluster.machinery.world import condition, pod_body, running, virtual
 
 LOST = Taint("lost", effect="NoExecute")
 BROKEN = Taint("broken", effect="NoExecute")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.cluster.machinery.world import condition, pod_body, running, virtual
-
 from everynode.cluster.machinery.registration import Machine, node_name, node_object
 from everynode.cluster.machinery.run import Options
 from everynode.kube.resources import NODES, PODS
+from tests.cluster.machinery.world import condition, pod_body, running, virtual
 
 
 @virtual

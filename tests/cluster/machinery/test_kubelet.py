@@ -6,12 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.cluster.machinery.world import World, condition, pod_body, running, virtual
 
 from everynode.cluster.machinery.behaviour import Behaviour
 from everynode.cluster.machinery.run import Options
 from everynode.kube.requests import JSON_PATCH
 from everynode.kube.resources import PODS
+from tests.cluster.machinery.world import World, condition, pod_body, running, virtual
 
 Object = dict[str, Any]
 NODE = "node-0001"

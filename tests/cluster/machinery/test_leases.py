@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.cluster.machinery.world import Object, World, running, virtual
-
 from everynode.cluster.machinery.leases import NAMESPACE
 from everynode.cluster.machinery.run import Options
 from everynode.kube.resources import LEASES
+from tests.cluster.machinery.world import Object, World, running, virtual
 
 
 async def leases(world: World) -> dict[str, Object]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.cluster.machinery.world import pod_body, running, virtual
-
 from everynode.cluster.machinery.catalogue import CONFIG_MAPS
 from everynode.kube import verbs
 from everynode.kube.resources import NAMESPACES, PODS
+from tests.cluster.machinery.world import pod_body, running, virtual
 
 
 @virtual

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.cluster.machinery.world import World, condition, pod_body, running, virtual
-
 from everynode.cluster.machinery.behaviour import Behaviour
 from everynode.cluster.machinery.run import Options
 from everynode.kube.resources import NODES, PODS
+from tests.cluster.machinery.world import World, condition, pod_body, running, virtual
 
 TOLERANT = [{"operator": "Exists"}]
 UNREACHABLE = "node.kubernetes.io/unreachable"

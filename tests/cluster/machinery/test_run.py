@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.cluster.machinery.world import Object, condition, pod_body
 
 from everynode.cli.kubernetes import binaries
 from everynode.cli.kubernetes.controlplane import ControlPlane
@@ -26,6 +25,7 @@ from everynode.kube.http import HttpTransport
 from everynode.kube.requests import STRATEGIC_PATCH, Request
 from everynode.kube.resources import DAEMONSETS, NAMESPACES, NODES, PODS
 from everynode.kube.transport import Transport
+from tests.cluster.machinery.world import Object, condition, pod_body
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 FAST = Behaviour(speed=10)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cluster.machinery.world import World, condition, pod_body, running, virtual
-
 from everynode.cluster.machinery.run import Options
 from everynode.kube import verbs
 from everynode.kube.resources import NODES, PODS, Resource
+from tests.cluster.machinery.world import World, condition, pod_body, running, virtual
 
 Object = dict[str, Any]
 PRIORITY_CLASSES = Resource(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from tests.cluster.machinery.world import LoopClock, virtual
-
 from everynode.cluster.machinery.timers import Timers
+from tests.cluster.machinery.world import LoopClock, virtual
 
 
 @virtual

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tests.cluster.machinery.world import condition, pod_body, running, virtual
-
 from everynode.cluster.machinery.run import Options
 from everynode.kube.resources import NODES, PODS
+from tests.cluster.machinery.world import condition, pod_body, running, virtual
 
 NAMES = [f"pod-{index}" for index in range(8)]
 
