@@ -95,6 +95,24 @@ def test_writes_that_nobody_saw_are_overdue_after_a_while_and_only_then() -> Non
     assert lost.stage is Stage.UNKNOWN
 
 
+def test_a_write_is_looked_for_again_only_after_as_long_as_before() -> None:
+    made, _ = workload("n1")
+    lost = made.begin(create("n1"), NOW)
+    made.lost("n1", lost, now=NOW)
+    assert made.overdue(NOW + 6) == [("n1", lost)]
+    assert made.overdue(NOW + 10) == []
+    assert made.overdue(NOW + 12) == [("n1", lost)]
+
+
+def test_many_lost_writes_are_looked_for_a_few_at_a_time() -> None:
+    names = [f"n{number:02d}" for number in range(25)]
+    made, _ = workload(*names)
+    for name in names:
+        made.lost(name, made.begin(create(name), NOW), now=NOW)
+    found = [[node for node, _ in made.overdue(NOW + 6 + pause)] for pause in (0, 0.1, 1, 2, 3)]
+    assert found == [names[:10], [], names[10:20], names[20:], []]
+
+
 def test_a_node_that_vanished_with_its_pods_is_forgotten() -> None:
     made, known = workload("n1", "n2")
     made.refresh(0)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from everynode.controller.writes import SETTLE_AFTER, Stage, Write, parse_version
+from everynode.controller.writes import SETTLE_AFTER, SHOWN_AFTER, Stage, Write, parse_version
 from everynode.decide.actions import Because, CreatePod, DeletePod, PatchPod, PodAction
 from everynode.decide.view import Pending
 from tests.decide.fleet import NEW, pod
@@ -54,6 +54,9 @@ def test_the_decision_sees_what_kind_of_write_is_under_way() -> None:
 
 def test_a_write_is_looked_for_live_a_while_after_its_answer() -> None:
     assert write(CREATE).settle_at() == 100.0 + SETTLE_AFTER
+    answered = write(CREATE)
+    answered.stage = Stage.ANSWERED
+    assert answered.settle_at() == 100.0 + SHOWN_AFTER
 
 
 def test_versions_that_are_no_numbers_count_as_none() -> None:

@@ -18,6 +18,8 @@ _FIRST_DELAY = 0.5  # after a refusal; doubles with each further one
 _LONGEST_DELAY = 300.0
 _FIRST_CONFLICT_DELAY = 0.05  # the cache is a moment behind; it will catch up
 _LONGEST_CONFLICT_DELAY = 2.0
+_LIVE_LOOKS = 10  # at a time, for writes that are not seen
+_LIVE_PAUSE = 0.5
 _SLOW_START = 1  # creates at once until they are known to succeed; doubles with each success
 _RESIZABLE = ("", "")
 _FULL_SPEED = 1 << 20  # no limit but the burst
@@ -197,14 +199,18 @@ class Workload:
         )
 
     def overdue(self, now: float) -> list[tuple[str, Write]]:
-        """Writes that should have been seen by now, by node name."""
+        """Writes to look for live, by node name: they should have been seen by now.
+
+        A few at a time, and each again only when its time has come once more.
+        """
         if self.settle_at is None or now < self.settle_at:
             return []
         waiting = [(n, w) for n, w in sorted(self.writes.items()) if w.stage is not Stage.SENT]
-        late = [(n, w) for n, w in waiting if w.settle_at() <= now]
-        self.settle_at = min(
-            (w.settle_at() for _, w in waiting if w.settle_at() > now), default=None
-        )
+        late = [(n, w) for n, w in waiting if w.settle_at() <= now][:_LIVE_LOOKS]
+        for _, write in late:
+            write.since = now
+        times = (max(write.settle_at(), now + _LIVE_PAUSE) for _, write in waiting)
+        self.settle_at = min(times, default=None)
         return late
 
     def _settle_later(self, write: Write) -> None:

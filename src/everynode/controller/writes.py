@@ -14,8 +14,10 @@ from everynode.api.objects import Pod
 from everynode.decide.actions import CreatePod, DeletePod, PatchPod, PodAction
 from everynode.decide.view import OwnWrite, Pending
 
-# An answered write normally shows in the cache within milliseconds; when it does not, look live.
-SETTLE_AFTER = 5.0
+SETTLE_AFTER = 5.0  # a write of unknown outcome is looked for live
+# An answered write normally shows in the cache within milliseconds. A watch that is behind will
+# catch up, the later the more it is asked beside it; only one that never does makes us look live.
+SHOWN_AFTER = 20.0
 
 
 class Stage(enum.Enum):
@@ -62,7 +64,7 @@ class Write:
 
     def settle_at(self) -> float:
         """When to look live if the cache still does not show the write."""
-        return self.since + SETTLE_AFTER
+        return self.since + (SHOWN_AFTER if self.stage is Stage.ANSWERED else SETTLE_AFTER)
 
 
 def version_of(pod: Pod) -> int:
