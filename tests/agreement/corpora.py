@@ -31,7 +31,6 @@ CORPORA: Final[dict[str, list[Question]]] = {
     "strategic patches": about_patches.STRATEGIC_PATCHES,
     "server-side apply": about_patches.APPLIES,
     "deletes": about_deletes.DELETES,
-    "evictions": about_deletes.EVICTIONS,
     "unknown fields": about_fields.UNKNOWN,
     "names and generations": about_fields.NAMES,
     "protobuf": about_fields.PROTOBUFS,

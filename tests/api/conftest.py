@@ -1,20 +1,16 @@
-"""A real API server for the tests that let it judge, and what happens where there is none."""
+"""A real API server for the tests that let it judge."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
 
-from everynode.cli.kubernetes import binaries
-from everynode.cli.kubernetes.controlplane import ControlPlane, Options
+from everynode.cli.kubernetes.controlplane import ControlPlane
 
 Object = dict[str, Any]
 
@@ -71,18 +67,6 @@ def collection(manifest: Object) -> str:
 
 
 @pytest.fixture(scope="session")
-def judge() -> Iterator[Judge]:
-    """A real API server; without its program the test is skipped, or fails if required."""
-    try:
-        binaries.find(("etcd", "kube-apiserver"))
-    except binaries.BinariesMissingError as error:
-        if os.environ.get("EVERYNODE_REQUIRE_KUBERNETES") == "1":
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")
-    plane = ControlPlane(Options(controllers=None, scheduler=False))
-    with asyncio.Runner() as runner:
-        runner.run(plane.start())
-        try:
-            yield Judge(plane.url, plane.token, plane.ssl_context())
-        finally:
-            runner.run(plane.stop())
+def judge(api_server: ControlPlane) -> Judge:
+    """The real API server, as one that is asked."""
+    return Judge(api_server.url, api_server.token, api_server.ssl_context())

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from everynode.api import types
+from everynode.cluster.kinds import VERBS
 from everynode.cluster.openapi import PREFIX, Documents, document, type_schema, v2_document
 
 Object = dict[str, Any]
@@ -29,6 +30,7 @@ class Kind:
     namespaced: bool = True
     schema: Object | None = None
     subresources: tuple[Part, ...] = (Part("status"),)
+    verbs: tuple[str, ...] = VERBS
 
     @property
     def type_name(self) -> str | None:

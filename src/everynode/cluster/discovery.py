@@ -31,7 +31,7 @@ VERSION: Final = {
     "platform": "linux/amd64",
 }
 _JSON: Final = {"content-type": "application/json"}
-_AGGREGATED: Final = ("v2", "v2beta1")
+_AGGREGATED: Final = ("v2",)
 
 
 class Discovery:
@@ -188,7 +188,7 @@ def _version(version: str, kinds: list[Kind]) -> Object:
     for kind in sorted(kinds, key=lambda kind: kind.plural):
         entry: Object = {
             "resource": kind.plural,
-            "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+            "responseKind": _response_kind(kind, kind.kind),
             "scope": "Namespaced" if kind.namespaced else "Cluster",
             "singularResource": kind.singular,
             "verbs": list(kind.verbs),
@@ -203,13 +203,17 @@ def _version(version: str, kinds: list[Kind]) -> Object:
     return {"version": version, "resources": resources, "freshness": "Current"}
 
 
+def _response_kind(kind: Kind, name: str) -> Object:
+    """Built-in kinds are of the group and version that they are listed under, and do not say so."""
+    group, version = (kind.group, kind.version) if kind.custom else ("", "")
+    return {"group": group, "version": version, "kind": name}
+
+
 def _aggregated_part(kind: Kind, part: Subresource) -> Object:
     return {
         "subresource": part.name,
-        "responseKind": {
-            "group": part.group or kind.group,
-            "version": part.version or kind.version,
-            "kind": part.kind,
-        },
+        "responseKind": _response_kind(kind, part.kind)
+        if not part.group
+        else {"group": part.group, "version": part.version, "kind": part.kind},
         "verbs": list(part.verbs),
     }

@@ -66,6 +66,11 @@ class Described(Protocol):
         ...
 
     @property
+    def verbs(self) -> Sequence[str]:
+        """What can be done with its objects."""
+        ...
+
+    @property
     def type_name(self) -> str | None:
         """Its entry in the table of types, None for custom kinds."""
         ...
@@ -281,20 +286,24 @@ def _paths(kind: Described, name: str) -> Object:
     within = "/namespaces/{namespace}" if kind.namespaced else ""
     collection = f"{root}{within}/{kind.plural}"
     one = f"{collection}/{{name}}"
-    paths: Object = {
-        collection: {
-            "get": _operation(kind, "list"),
-            "post": _write(kind, "post", name),
-            "delete": _operation(kind, "deletecollection"),
-            "parameters": _path_parameters(within),
-        },
-        one: _object_path(kind, name, within, delete=True),
-    }
-    if within:
+    paths: Object = {collection: _collection_path(kind, name, within)}
+    if "get" in kind.verbs:
+        paths[one] = _object_path(kind, name, within, delete=True)
+    if within and "list" in kind.verbs:
         paths[f"{root}/{kind.plural}"] = {"get": _operation(kind, "list")}
     if any(part.name == "status" for part in kind.subresources):
         paths[f"{one}/status"] = _object_path(kind, name, within, delete=False)
     return paths
+
+
+def _collection_path(kind: Described, name: str, within: str) -> Object:
+    path: Object = {"parameters": _path_parameters(within)}
+    for method, verb in (("get", "list"), ("delete", "deletecollection")):
+        if verb in kind.verbs:
+            path[method] = _operation(kind, verb)
+    if "create" in kind.verbs:
+        path["post"] = _write(kind, "post", name)
+    return path
 
 
 def _object_path(kind: Described, name: str, within: str, *, delete: bool) -> Object:
