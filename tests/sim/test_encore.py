@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import msgspec
+
+from everynode.sim.encore import JOINING
+from everynode.sim.manifest import daemonset
+from everynode.sim.plan import Plan
+from everynode.sim.world import play
+
+PLAN = Plan(
+    3,
+    nodes=4,
+    manifests=(daemonset(rolling={"maxUnavailable": 1, "partition": 2}, min_ready=2),),
+    quiet_at=5.0,
+    encore=True,
+)
+
+
+def test_a_sound_world_updates_in_time_and_finds_its_way_back() -> None:
+    result, world = play(PLAN)
+    assert result.kept, result.breaches
+    assert JOINING in world.record.scene.nodes
+    assert {ds.name for ds in world.record.scene.sets.values()} == {"agent", "beside"}
+
+
+def test_an_update_that_takes_too_long_is_found_out() -> None:
+    slow = daemonset(annotations={"sim.everynode.io/behaviour": "start=300"})
+    result, _ = play(msgspec.structs.replace(PLAN, manifests=(slow,)))
+    assert {each.promise for each in result.breaches} == {"L2"}

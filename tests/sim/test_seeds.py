@@ -1,0 +1,20 @@
+"""The seeds that every run of the tests plays; `make simulate` plays many more."""
+
+from __future__ import annotations
+
+import pytest
+
+from everynode.sim.draw import draw
+from everynode.sim.world import play
+
+GROUP = 20
+
+
+@pytest.mark.parametrize("first", range(0, 200, GROUP))
+def test_worlds_full_of_faults_keep_every_promise(first: int) -> None:
+    broken = {}
+    for seed in range(first, first + GROUP):
+        result, _ = play(draw(seed))
+        if not result.kept:
+            broken[seed] = result.breaches
+    assert broken == {}
