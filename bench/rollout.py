@@ -226,22 +226,30 @@ def _scaled(amount: str, nodes: int) -> int:
 
 async def run(wishes: Wishes) -> None:
     rows: list[Row] = []
-    start_place = place.real if wishes.server == "kubernetes" else place.embedded
     for size in wishes.sizes:
         report(f"{size.nodes} nodes: they come up")
-        async with start_place(size) as where:
-            for name in wishes.contenders:
-                who = CONTENDERS[name](where, wishes.profile)
-                try:
-                    rows += await Trial(where, who, wishes).run()
-                finally:
-                    await who.stop()
-                if name != wishes.contenders[-1]:
-                    report(f"{size.nodes} nodes: all pods go")
-                    await where.clear(wishes.resource, AGENT)
+        found = await _compare(size, wishes)
+        machine.append("rollout", found, server=wishes.server, kind=wishes.kind)
+        rows += found
     print_table(rows)
     print_ratios(rows)
-    machine.append("rollout", rows, server=wishes.server, kind=wishes.kind)
+
+
+async def _compare(size: Size, wishes: Wishes) -> list[Row]:
+    """Have the contenders do the same in turn, at one place."""
+    rows: list[Row] = []
+    start_place = place.real if wishes.server == "kubernetes" else place.embedded
+    async with start_place(size) as where:
+        for name in wishes.contenders:
+            if rows:
+                report(f"{size.nodes} nodes: all pods go")
+                await where.clear(wishes.resource, AGENT)
+            who = CONTENDERS[name](where, wishes.profile)
+            try:
+                rows += await Trial(where, who, wishes).run()
+            finally:
+                await who.stop()
+    return rows
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 # Of what trickles in on a stream, as much as comes within this many seconds is taken at one go: to
 # wake up for every event costs more than the event itself. What comes after a silence never waits.
-GATHER: Final = 0.03
+GATHER: Final = 0.04
 _BULK: Final = 64 * 1024  # so many bytes at once do not trickle
 _LONGEST_HEAD: Final = 256 * 1024
 _LONGEST_SIZE: Final = 1024  # of the line that says how long a chunk is
