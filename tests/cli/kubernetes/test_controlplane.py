@@ -18,6 +18,7 @@ from everynode.cli.kubernetes import binaries
 from everynode.cli.kubernetes.controlplane import ControlPlane, Options
 from everynode.cli.kubernetes.processes import ProcessError
 from everynode.clock import SystemClock
+from tests.processes import alive, listening
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
 
@@ -57,7 +58,7 @@ async def test_it_runs_a_cluster_and_leaves_nothing(programs: Path) -> None:
     assert version["gitVersion"] == binaries.RELEASE
     assert nodes == "node/one\n"
     assert sorted(pids) == ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
-    assert addresses == {"127.0.0.1"}
+    assert {address.host for address in addresses} == {"127.0.0.1"}
     assert not any(alive(pid) for pid in pids.values())
     assert not folder.exists()
 
@@ -142,35 +143,9 @@ async def kubectl(programs: Path, plane: ControlPlane, *args: str, given: Any = 
     return out.decode()
 
 
-def alive(pid: int) -> bool:
-    """Is there such a process, other than a dead one that nobody collects?"""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
-
-
 async def until(holds: Callable[[], bool], what: str) -> None:
     clock = SystemClock()
     deadline = clock.monotonic() + 30
     while not holds():
         assert clock.monotonic() < deadline, f"not within 30 s: {what}"
         await clock.sleep(0.05)
-
-
-def listening(pid: int) -> set[str]:
-    """The addresses a process listens on."""
-    sockets = set()
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
-        target = os.readlink(entry)
-        if target.startswith("socket:["):
-            sockets.add(target[8:-1])
-    found = set()
-    for table in ("tcp", "tcp6"):
-        for row in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
-            _, local, _, state, *rest = row.split()
-            if state == "0A" and rest[5] in sockets:
-                raw = bytes.fromhex(local.partition(":")[0])
-                found.add(".".join(str(part) for part in reversed(raw)))
-    return found
