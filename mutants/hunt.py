@@ -42,8 +42,9 @@ class Broken(KeyboardInterrupt):
 class Impatient(World):
     """A world that ends with the first broken promise."""
 
-    def _breach(self, promise: str, message: str) -> None:
-        super()._breach(promise, message)
+    def breach(self, promise: str, message: str) -> None:
+        """Note it, and stop."""
+        super().breach(promise, message)
         raise Broken
 
 
@@ -94,6 +95,7 @@ def judge(name: str) -> tuple[str, str]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     loop.close()
+    assert not world.breaches
     return "", ""
 
 

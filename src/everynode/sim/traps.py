@@ -49,6 +49,7 @@ def _trap(
     quiet_at: float = 60.0,
     timing: Timing = Timing(),  # noqa: B008 - it never changes
     controllers: int = 1,
+    patience: float = 400.0,
 ) -> Plan:
     return Plan(
         seed=1,
@@ -58,7 +59,7 @@ def _trap(
         controllers=controllers,
         happenings=happenings,
         quiet_at=quiet_at,
-        patience=400.0,
+        patience=patience,
     )
 
 
@@ -145,6 +146,10 @@ _HELD: Final = {
         _update(8.0), sets=(daemonset(rolling={**_ONE, "partition": "50%"}),), nodes=5,
         quiet_at=30.0,
     ),
+    "a-node-joins-at-the-end-of-the-line": _trap(
+        _update(8.0), _at(20.0, "add-node", node="aa-late", labels={}),
+        sets=(daemonset(rolling={**_ONE, "partition": 3}),), nodes=5, quiet_at=35.0,
+    ),
     "paused-and-pods-die": _trap(
         _update(8.0), _rolling(9.0, paused=True), _at(14.0, "delete-pod", node=0),
         _at(16.0, "fail-pod", node=1), _rolling(30.0, paused=False), nodes=4,
@@ -182,17 +187,13 @@ _PODS: Final = {
         _update(8.0, "agent:never-ready"), _update(30.0, "agent:v3"),
         sets=(daemonset(rolling=_SURGE),),
     ),
-    "surge-pods-that-end": _trap(
-        _update(8.0, "agent:run-once"), _update(40.0, "agent:v3"),
-        sets=(daemonset(rolling=_SURGE),),
-    ),
-    "pods-that-end-at-once": _trap(
-        _update(8.0, "agent:run-once"), _update(70.0, "agent:v3"),
-        sets=(daemonset(rolling={"maxUnavailable": 2}),), quiet_at=80.0,
+    "a-pod-that-fails-again-and-again": _trap(
+        *(_at(at, "fail-pod", node=0) for at in (8.0, 12.0, 18.0, 27.0)), quiet_at=30.0,
+        patience=60.0,
     ),
     "tainted-since": _trap(
-        _at(6.0, "taint-node", node=0), _update(8.0), _at(12.0, "delete-pod", node=0),
-        quiet_at=30.0,
+        _at(6.0, "taint-node", node=0), _update(8.0), _at(25.0, "delete-pod", node=0),
+        quiet_at=35.0,
     ),
     "tainted-and-in-place": _trap(
         _at(6.0, "taint-node", node=0), _update(8.0), _at(20.0, "set-variable", value=1),
@@ -208,8 +209,9 @@ _PODS: Final = {
         _at(24.0, "add-node", node="late-01", labels={"pool": "a"}), quiet_at=40.0,
     ),
     "a-node-goes-before-its-pod-is-bound": _trap(
-        _at(8.0, "add-node", node="late-01", labels={}),
-        _at(8.05, "remove-node", node="late-01"), quiet_at=20.0,
+        _at(8.0, "remove-node", node=0),
+        _at(20.0, "apply", spec={"template": {"spec": {"containers": [_agent("100m")]}}}),
+        sets=(daemonset(rolling=_ONE, template={"containers": [_agent("1000")]}),), quiet_at=30.0,
     ),
     "cordoned-nodes": _trap(
         _at(6.0, "cordon-node", node=0), _at(6.0, "unready-node", 30.0, node=1),
@@ -250,7 +252,11 @@ _PODS: Final = {
 }  # fmt: skip
 
 _OTHERS: Final = {
-    "overlapping-selectors": _trap(_update(8.0), sets=_overlapping(), quiet_at=30.0),
+    "overlapping-selectors": _trap(_update(8.0), sets=_overlapping(), quiet_at=1000.0),
+    "an-orphan-is-found-later": _trap(
+        _at(8.0, "orphan-pod", node=0, strip=True),
+        _update(20.0, "agent:never-ready"), _update(1000.0, "agent:v3"), nodes=1, quiet_at=1010.0,
+    ),
     "a-dying-orphan": _trap(
         _at(8.0, "stick-pod", node=0), _at(8.5, "delete-pod", node=0),
         _at(9.0, "orphan-pod", node=0), quiet_at=30.0,
@@ -261,7 +267,11 @@ _OTHERS: Final = {
         _at(22.0, "delete-pod", node=0), quiet_at=30.0,
     ),
     "a-pod-is-taken-out": _trap(
-        _at(8.0, "relabel-pod", node=0, keep=True), _update(16.0), quiet_at=40.0,
+        _at(8.0, "relabel-pod", node=0, keep=True), quiet_at=20.0,
+    ),
+    "adopted-behind-a-lagging-watch": _trap(
+        _at(8.0, "recreate-set", 2.0, propagation="Orphan"),
+        _at(10.01, "hold-watch", 15.0, kind="pods"), quiet_at=40.0,
     ),
     "set-free-and-created-anew": _trap(
         _at(8.0, "hold-watch", 12.0, kind="daemonsets", coalesce=True),
@@ -294,13 +304,13 @@ _SERVER: Final = {
         _at(7.0, "deny-pods", 40.0), _at(8.0, "delete-pod", node=0), _update(9.0), quiet_at=60.0,
     ),
     "requests-are-lost": _trap(
-        *(_call(i, "lose-request") for i in range(20, 60, 3)), _update(8.0), quiet_at=40.0,
+        *(_call(i, "lose-request") for i in range(20, 90, 2)), _update(8.0), quiet_at=40.0,
     ),
     "answers-are-lost": _trap(
         *(_call(i, "lose-answer") for i in range(20, 60, 3)), _update(8.0), quiet_at=40.0,
     ),
     "answers-are-lost-and-watches-lag": _trap(
-        *(_call(i, "lose-answer") for i in range(15, 60)), _update(8.0),
+        *(_call(i, "lose-answer") for i in range(15, 200)), _update(8.0),
         _at(7.9, "hold-watch", 12.0, kind="pods"), nodes=4, quiet_at=40.0,
     ),
     "everything-is-refused-at-first": _trap(
@@ -308,12 +318,16 @@ _SERVER: Final = {
         _update(20.0, "agent:v3"), quiet_at=40.0,
     ),
     "lost-in-an-outage": _trap(
-        _update(8.0), *(_call(i, "lose-answer") for i in range(18, 40)),
-        _at(9.0, "outage", 40.0), quiet_at=60.0,
+        _update(8.0), _at(13.0, "outage", 40.0), quiet_at=60.0,
+        sets=(daemonset(rolling=_ONE, min_ready=5),),
     ),
-    "short-lives-behind-a-lagging-watch": _trap(
-        _at(8.0, "delete-pod", node=0, grace=0), _at(8.02, "hold-watch", 10.0, kind="pods",
-        coalesce=True), _at(12.0, "delete-pod", node=0, grace=0), quiet_at=30.0,
+    "a-node-joins-behind-a-lagging-watch": _trap(
+        _at(8.0, "hold-watch", 20.0, kind="pods"),
+        _at(8.5, "add-node", node="late-01", labels={}), quiet_at=40.0,
+    ),
+    "a-node-goes-without-a-pod": _trap(
+        _at(7.0, "deny-pods", 20.0), _at(8.0, "add-node", node="late-01", labels={}),
+        _at(20.0, "remove-node", node="late-01"), quiet_at=30.0,
     ),
 }  # fmt: skip
 
@@ -329,8 +343,8 @@ _LEADING: Final = {
         quiet_at=90.0,
     ),
     "a-successor-that-lags": _trap(
-        _at(24.0, "hold-watch", 60.0, kind="pods", who="controller-1"), _update(25.0),
-        _at(28.0, "cut-off", 60.0, who="controller-0"), nodes=6, controllers=2,
+        _at(24.0, "hold-watch", 60.0, kind="pods", who="controller-0"), _update(25.0),
+        _at(28.0, "cut-off", 60.0, who="controller-1"), nodes=6, controllers=2,
         sets=(daemonset(rolling=_ONE, min_ready=5),), quiet_at=110.0, timing=_SLOW_STOP,
     ),
 }  # fmt: skip

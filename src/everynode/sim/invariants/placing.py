@@ -37,7 +37,7 @@ class OnePerNode(Invariant):
         ]
         # Without its hash a pod of ours cannot be seen; whoever took it away wanted trouble.
         beside = [each for each in beside if not each.finished and each.hash]
-        beside = [each for each in beside if not self._adopted(each)]
+        beside = [each for each in beside if not self._adopted(each, commit.actor)]
         orphan = self._orphan(commit, pod)
         if orphan:
             yield f"{pod.name} was created on {node} beside the orphan {orphan}, which matches"
@@ -90,10 +90,20 @@ class OnePerNode(Invariant):
             return ""
         return ", ".join(sorted((known or {}).values()))
 
-    def _adopted(self, pod: Pod) -> bool:
-        """Whether the pod came to us otherwise than by our own creation."""
+    def _adopted(self, pod: Pod, actor: str) -> bool:
+        """Whether the pod came to us otherwise than by our own creation or adoption."""
         birth = self.record.births[pod.uid]
-        return not by_controller(birth) or owner_uid(birth.after) != owner_uid(pod)
+        if by_controller(birth) and owner_uid(birth.after) == owner_uid(pod):
+            return False
+        return not any(
+            each.actor == actor
+            and each.kind == "pods"
+            and each.before is not None
+            and each.after is not None
+            and each.after.uid == pod.uid
+            and owner_uid(each.before) != owner_uid(each.after)
+            for each in reversed(self.record.commits)
+        )
 
 
 def _orphans(scene: Scene, ds: DaemonSet, node: str) -> dict[str, str]:
