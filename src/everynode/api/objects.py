@@ -122,7 +122,10 @@ class Node(Partial, frozen=True):
     @property
     def ready(self) -> str:
         """Status of the Ready condition: True, False or Unknown; True while nothing is said yet."""
-        return next((c.status for c in self.status.conditions if c.type == "Ready"), "True")
+        for condition in self.status.conditions:
+            if condition.type == "Ready":
+                return condition.status
+        return "True"
 
 
 # --- Pods --------------------------------------------------------------------------------------
@@ -172,7 +175,10 @@ class PodMeta(Partial, frozen=True):
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that controls this pod, if any."""
-        return next((ref for ref in self.owner_references if ref.controller), None)
+        for reference in self.owner_references:  # a generator would cost twice as much
+            if reference.controller:
+                return reference
+        return None
 
 
 class NodeSelectorRequirement(Partial, frozen=True):
