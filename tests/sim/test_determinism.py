@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 _SCRIPT = """
+from everynode.sim.draw import draw
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Plan
 from everynode.sim.world import play
@@ -22,6 +23,8 @@ plan = Plan(5, nodes=4, manifests=(manifest,), happenings=happenings, quiet_at=3
 result, _ = play(plan)
 assert result.kept, result.breaches
 print(result.trace)
+for seed in (3, 11, 14, 27):
+    print(play(draw(seed))[0].trace)
 """
 
 

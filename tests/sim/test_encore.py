@@ -23,6 +23,13 @@ def test_a_sound_world_updates_in_time_and_finds_its_way_back() -> None:
     assert {ds.name for ds in world.record.scene.sets.values()} == {"agent", "beside"}
 
 
+def test_a_stuck_pod_holds_up_nobody_else() -> None:
+    manifests = (daemonset(rolling={"maxUnavailable": 2}),)
+    result, world = play(msgspec.structs.replace(PLAN, manifests=manifests))
+    assert result.kept, result.breaches
+    assert any("stick-pod" in text for _, text in world.notes)
+
+
 def test_an_update_that_takes_too_long_is_found_out() -> None:
     slow = daemonset(annotations={"sim.everynode.io/behaviour": "start=300"})
     result, _ = play(msgspec.structs.replace(PLAN, manifests=(slow,)))

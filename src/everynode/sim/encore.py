@@ -1,8 +1,8 @@
 """What a world must still be able to do when all its trouble is over.
 
 L2: an update takes no longer than its budget needs, and a node that joins meanwhile gets its pod
-within a second. L5: from a broken update the way back leads to what was before. L8: a DaemonSet
-that is broken delays no other.
+within a second. L5: from a broken update the way back leads to what was before. L8: a pod that is
+stuck costs its own slot of the budget and no more, and a DaemonSet that is broken delays no other.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 NAME: Final = "agent"
 JOINING: Final = "late-encore"
 BESIDE: Final = "beside"
+_FIRST: Final = "agent:v30"
+_NEXT: Final = "agent:v31"
+_BAD: Final = "agent:never-ready"
 _SLACK: Final = 30.0  # seconds beyond what the budget needs
 _SECOND: Final = 1.0  # until a node that joins has its pod created
-_BAD: Final = 40.0  # seconds that a bad image gets to do harm
+_HARM: Final = 40.0  # seconds that a bad image gets to do harm
 _SPREAD: Final = 3.0  # until a new DaemonSet has been created on every node
 
 
@@ -34,6 +37,7 @@ class Encore:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._image = ""
 
     async def play(self) -> None:
         """All of it, where there is a DaemonSet to do it with."""
@@ -43,7 +47,13 @@ class Encore:
         if not await self._release(ds):
             return
         await self._update()
+        await self._get_stuck()
         await self._go_wrong_and_back()
+
+    def _referee(self) -> Referee:
+        ds = self._find()
+        assert ds is not None
+        return Referee(self._world.record.scene, ds, self._world.clock.now())
 
     def _find(self) -> DaemonSet | None:
         sets = self._world.record.scene.sets.values()
@@ -59,18 +69,17 @@ class Encore:
     # --- L2 ------------------------------------------------------------------------------------
 
     async def _update(self) -> None:
-        await self._do("set-image", image="agent:v30")
+        await self._set_image(_FIRST)
         await self._world.clock.sleep(2.0)
         await self._do("add-node", node=JOINING)
         if await self._settles("an update without faults", self._bound()):
             self._look_at_joining()
 
-    def _bound(self) -> float:
-        """How long an update may take: as many rounds as the budget makes of it."""
+    def _bound(self, *, lost: int = 0) -> float:
+        """How long an update may take: as many rounds as what is left of the budget makes of it."""
         scene, timing = self._world.record.scene, self._world.plan.timing
-        ds = self._find()
+        ds, limit = self._find(), max(1, self._referee().limit - lost)
         assert ds is not None
-        limit = max(1, Referee(scene, ds, self._world.clock.now()).limit)
         one = timing.stop + timing.pull + timing.start + timing.ready + ds.min_ready_seconds
         return ceil((len(scene.nodes) + 1) / limit) * (one + 1.0) * 1.1 + _SLACK
 
@@ -94,18 +103,37 @@ class Encore:
     async def _go_wrong_and_back(self) -> None:
         ds = self._find()
         assert ds is not None
-        before = likeness(self._world.record.scene, ds)
-        await self._do("set-image", image="agent:never-ready")
-        await self._world.clock.sleep(_BAD)
+        before, good = likeness(self._world.record.scene, ds), self._image
+        await self._set_image(_BAD)
+        await self._world.clock.sleep(_HARM)
         await self._world.actions.create(daemonset(BESIDE))
         await self._world.clock.sleep(_SPREAD)
         self._look_beside()
-        await self._do("set-image", image="agent:v30")
+        await self._set_image(good)
         if await self._settles("the way back from a bad update", self._bound()):
             now = self._find()
             after = likeness(self._world.record.scene, now) if now is not None else {}
             for text in differences(before, after)[:3]:
                 self._world.breach("L5", f"after the way back {text}")
+
+    async def _get_stuck(self) -> None:
+        """One pod cannot go: where the budget has another slot, everybody else is updated."""
+        referee = self._referee()
+        if referee.limit < 2 or referee.surging or len(referee.wanted) < 3:
+            return
+        stuck = sorted(referee.wanted)[-1]
+        await self._do("stick-pod", node=stuck)
+        await self._set_image(_NEXT)
+        await self._world.clock.sleep(self._bound(lost=1))
+        late = [node for node in sorted(self._referee().wanted) if not self._is_updated(node)]
+        if [node for node in late if node != stuck]:
+            self._world.breach("L8", f"one stuck pod on {stuck} holds up {' '.join(late)}")
+        await self._world.actions.heal()
+        await self._settles("an update after a stuck pod", self._bound())
+
+    def _is_updated(self, node: str) -> bool:
+        referee = self._referee()
+        return any(referee.at_target(pod) and referee.is_up(pod) for pod in referee.pods_on(node))
 
     def _look_beside(self) -> None:
         scene = self._world.record.scene
@@ -119,6 +147,10 @@ class Encore:
             self._world.breach("L8", f"a broken DaemonSet keeps another from {who}")
 
     # --- Both ----------------------------------------------------------------------------------
+
+    async def _set_image(self, image: str) -> None:
+        self._image = image
+        await self._do("set-image", image=image)
 
     async def _do(self, what: str, **args: object) -> None:
         happening = Happening(what, at=self._world.loop.time(), args={"name": NAME, **args})

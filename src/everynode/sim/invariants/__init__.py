@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from everynode.sim.invariants.budget import Budget
+from everynode.sim.invariants.circling import Circling
 from everynode.sim.invariants.conditions import Preconditions
 from everynode.sim.invariants.creating import RightRevision
 from everynode.sim.invariants.ended import Ended
@@ -31,4 +32,5 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     Leading,
     Ended,
     Fights,
+    Circling,
 )

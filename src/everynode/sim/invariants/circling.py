@@ -1,0 +1,52 @@
+"""L4: no ping-pong; what we take from a node we do not give back to it again and again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+from everynode.api.objects import Pod
+from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.referee import node_of
+from everynode.sim.invariants.views import by_controller, owner_uid, taken_pod
+from everynode.sim.record import Commit, Record
+
+_MOST: Final = 3
+_Place = tuple[str, str, str]  # DaemonSet, node, revision
+
+
+class Circling(Invariant):
+    """Counts how often a node gets the same revision again that we have just taken from it."""
+
+    id: ClassVar[str] = "L4"
+    title: ClassVar[str] = "no node is emptied and filled again without a cause outside us"
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self._taken: dict[_Place, bool] = {}
+        self._again: Counter[_Place] = Counter()
+
+    def judge(self, commit: Commit) -> Iterable[str]:
+        """Look at what we take and create; whatever others do is a cause."""
+        if commit.kind == "nodes" or commit.kind.startswith("daemonsets"):
+            if not by_controller(commit):
+                self._again.clear()
+        elif commit.kind == "pods" and by_controller(commit):
+            yield from self._judge(commit)
+
+    def _judge(self, commit: Commit) -> Iterable[str]:
+        taken = taken_pod(commit)
+        if taken is not None:
+            self._taken[_place(taken)] = True
+        if commit.before is not None:
+            return
+        place = _place(commit.after)
+        if self._taken.pop(place, False):
+            self._again[place] += 1
+            if self._again[place] == _MOST + 1:
+                yield f"{place[1]} was emptied and filled with {place[2]} {_MOST + 1} times"
+
+
+def _place(pod: Pod) -> _Place:
+    return (owner_uid(pod), node_of(pod), pod.hash)
