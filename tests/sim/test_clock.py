@@ -38,3 +38,17 @@ def test_a_clock_that_jumped_is_set_right() -> None:
     clock.set_right()
     assert clock.now() == EPOCH
     loop.close()
+
+
+def test_a_clock_that_drifts_runs_at_its_own_speed_until_it_is_set_right() -> None:
+    loop = SimLoop()
+    clock = SimClock(loop, 1)
+
+    async def live() -> tuple[float, float]:
+        clock.drift(2.0)
+        await clock.sleep(10.0)
+        drifted = clock.now() - EPOCH
+        clock.set_right()
+        return drifted, clock.now() - EPOCH
+
+    assert run(live(), loop=loop) == (20.0, 10.0)

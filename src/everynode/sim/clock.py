@@ -26,10 +26,16 @@ class SimClock:
         self._waiting: dict[asyncio.Future[None], None] = {}
         self._dead = False
         self._frozen_until = 0.0
+        self._rate = 1.0  # of the wall clock
+        self._drifts_since = 0.0
 
     def now(self) -> float:
         """Wall-clock time, in seconds since the epoch."""
-        return EPOCH + self._loop.time() + self._skew
+        time = self._loop.time()
+        if self._rate != 1.0:
+            self._skew += (time - self._drifts_since) * (self._rate - 1.0)
+            self._drifts_since = time
+        return EPOCH + time + self._skew
 
     def monotonic(self) -> float:
         """A time that never goes back."""
@@ -82,9 +88,14 @@ class SimClock:
         """Set the wall clock forward or back."""
         self._skew += seconds
 
+    def drift(self, rate: float) -> None:
+        """Let the wall clock run faster or more slowly from now on."""
+        self.now()
+        self._rate, self._drifts_since = rate, self._loop.time()
+
     def set_right(self) -> None:
         """Show the true time again, and go on."""
-        self._skew = 0.0
+        self._skew, self._rate = 0.0, 1.0
         self._frozen_until = 0.0
 
     def freeze(self, seconds: float) -> None:

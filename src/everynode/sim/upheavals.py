@@ -31,6 +31,18 @@ class Upheavals:
         if process is not None and not process.dead:
             process.clock.freeze(happening.seconds)
 
+    async def _do_clock_drift(self, happening: Happening) -> None:
+        """The wall clock of a process runs at another speed."""
+        process = self._world.processes.get(int(happening.args.get("index", 0)))
+        if process is not None:
+            process.clock.drift(float(happening.args["rate"]))
+
+    async def _do_mass_join(self, happening: Happening) -> None:
+        """Many nodes join in the same moment."""
+        for number in range(int(happening.args["count"])):
+            args = {"node": f"mass-{number:02d}"}
+            await self._world.actions.do(Happening("add-node", at=happening.at, args=args))
+
     async def _do_lagging_replica(self, happening: Happening) -> None:
         """A controller is started anew and comes to a server whose watches are behind."""
         self._world.sky.begin(happening)
@@ -92,6 +104,10 @@ def _lagging(chance: random.Random, at: float, nodes: int) -> Happening:
     return Happening("lagging-replica", at=at, seconds=seconds, args=args)
 
 
+def _drift(chance: random.Random, at: float, nodes: int) -> Happening:
+    return Happening("clock-drift", at=at, args={"rate": chance.choice((0.5, 2.0))})
+
+
 def _freeze(shortest: float, longest: float) -> Any:
     def draw(chance: random.Random, at: float, nodes: int) -> Happening:
         return Happening("freeze", at=at, seconds=round(chance.uniform(shortest, longest), 2))
@@ -102,6 +118,7 @@ def _freeze(shortest: float, longest: float) -> Any:
 MORE: Final = (
     Fault("F3", "a start at a lagging replica", _lagging, "lagging-replica"),
     Fault("F4", "a pause longer than the lease", _freeze(16.0, 45.0), "freeze"),
+    Fault("F5", "the clock runs at another speed", _drift, "clock-drift"),
     Fault("F6", "slow looks", _freeze(0.2, 5.0), "freeze"),
     Fault("F7", "another table of defaults, and back", timed("upgrade", 40.0), "upgrade"),
     Fault("F20", "admission changes pods", timed("mutate-pods", 90.0), "mutate-pods"),
@@ -109,6 +126,7 @@ MORE: Final = (
     Fault("F23", "pages expire", timed("expiring-pages", 90.0), "expiring-pages"),
     Fault("F36", "an image does not come", timed("quirk", images="agent:v* fail=stuck"), "quirk"),
     Fault("F36", "a node is deaf for long", on_node("slow-node", 300.0, factor=200), "slow-node"),
+    Fault("F38", "many nodes join at once", timed("mass-join", count=12), "mass-join"),
     Fault("F49", "another set with the same selector", timed("overlap"), "overlap"),
 )
 EVERY: Final = (*FAULTS, *MORE)
