@@ -137,3 +137,29 @@ async def test_own_kind_comes_and_goes_with_its_definition(cluster: Cluster) -> 
     assert (await cluster.get(ADVANCED)).status == 404
     await cluster.create(DEFINITIONS, crd())
     assert (await cluster.get(ADVANCED)).status == 200
+
+
+async def test_rules_that_are_not_evaluated_are_told(cluster: Cluster) -> None:
+    ruled = {
+        "type": "object",
+        "properties": {
+            "spec": {"type": "object", "x-kubernetes-validations": [{"rule": "self.size < 5"}]}
+        },
+    }
+    plain = await cluster.post(DEFINITIONS, definition())
+    assert "warning" not in plain.headers
+    made = await cluster.post(
+        DEFINITIONS, definition("gadgets", "Gadget", schema={"openAPIV3Schema": ruled})
+    )
+    assert made.status == 201
+    assert "does not evaluate them" in made.headers["warning"]
+    path = f"{DEFINITIONS}/gadgets.example.test"
+    labelled = await cluster.patch(path, {"metadata": {"labels": {"a": "b"}}})
+    assert "warning" not in labelled.headers
+
+
+async def test_a_webhook_that_is_not_called_is_told(cluster: Cluster) -> None:
+    body = definition()
+    body["spec"]["conversion"] = {"strategy": "Webhook"}
+    made = await cluster.post(DEFINITIONS, body)
+    assert "does not call the webhook" in made.headers["warning"]

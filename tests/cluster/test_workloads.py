@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.asking import Cluster, daemonset
+from tests.cluster.asking import EVENTS, Cluster, daemonset
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -18,6 +18,9 @@ async def test_deployment_gets_its_defaults_and_nothing_runs_it(cluster: Cluster
     assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": "25%", "maxSurge": "25%"}
     assert spec["template"]["spec"]["restartPolicy"] == "Always"
     assert made["status"] == {}
+    [event] = (await cluster.read(EVENTS))["items"]
+    assert event["involvedObject"]["uid"] == made["metadata"]["uid"]
+    assert event["message"] == "The embedded cluster keeps Deployments but makes no pods of them."
 
 
 async def test_deployment_must_select_its_own_pods(cluster: Cluster) -> None:

@@ -54,3 +54,26 @@ def test_every_command_prints_what_real_kubernetes_prints(
         )
     ]
     assert not diff, "\n".join(diff)
+
+
+def test_logs_say_that_nothing_really_runs(terminal: Terminal) -> None:
+    space = f"logs-{terminal.kubectl.parent.name.replace('.', '-')}"
+    for line in (
+        f"kubectl create namespace {space}",
+        "kubectl run single --image=single:1",
+        "kubectl wait pod/single --for=condition=Ready --timeout=60s",
+    ):
+        typed = terminal.type(line, space)
+        assert typed.code == 0, str(typed)
+    for line in ("kubectl logs single", "kubectl logs -f single -c single --tail=5"):
+        typed = terminal.type(line, space)
+        assert typed.code == 0, str(typed)
+        assert "is simulated" in typed.output
+    refused = terminal.type("kubectl logs single -c other", space)
+    assert refused.code != 0
+    assert "container other is not valid for pod single" in refused.output
+    described = terminal.type(
+        "kubectl create deployment idle --image=idle:1 && kubectl describe deployment idle", space
+    )
+    assert "makes no pods of them" in described.output, str(described)
+    terminal.type(f"kubectl delete namespace {space}", space)

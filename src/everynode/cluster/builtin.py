@@ -23,7 +23,13 @@ from everynode.cluster.pods import PodRules
 from everynode.cluster.records import EventRules, LeaseRules, RevisionRules
 from everynode.cluster.rules import Rules
 from everynode.cluster.services import ServiceRules
-from everynode.cluster.workloads import BudgetRules, DeploymentRules, PriorityRules, SpecRules
+from everynode.cluster.workloads import (
+    BudgetRules,
+    DeploymentRules,
+    IdleRules,
+    PriorityRules,
+    SpecRules,
+)
 
 RBAC: Final = "rbac.authorization.k8s.io"
 _NO_COLLECTION: Final = tuple(verb for verb in VERBS if verb != "deletecollection")
@@ -133,7 +139,7 @@ def _apps() -> tuple[Kind, ...]:
             for kind, short, rules in (
                 ("DaemonSet", "ds", DaemonSetRules()),
                 ("Deployment", "deploy", DeploymentRules()),
-                ("ReplicaSet", "rs", SpecRules()),
+                ("ReplicaSet", "rs", IdleRules()),
             )
         ),
     )

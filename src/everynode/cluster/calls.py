@@ -159,6 +159,10 @@ class Call:
         record = self.site.store.collection(storage).get(namespace, name)
         return {} if record is None else record.labels
 
+    def warn(self, text: str) -> None:
+        """Tell the client something beside the answer."""
+        self.warnings.append(text)
+
     def find(self, storage: str, namespace: str, name: str) -> Object | None:
         """Another stored object."""
         record = self.site.store.collection(storage).get(namespace, name)

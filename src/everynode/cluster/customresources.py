@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from everynode.api.crd import NAME as ADVANCED
 from everynode.api.daemonset import Fault
 from everynode.api.validation.faults import IMMUTABLE, invalid, required, unsupported
 from everynode.cluster.conditions import set_condition
@@ -44,11 +45,14 @@ class DefinitionRules(Rules):
         """Accept it."""
         super().prepare_create(obj, world)
         _accept(obj, {}, world.now)
+        _warn(obj, world)
 
     def prepare_update(self, new: Object, old: Object, world: World) -> None:
         """Accept what it has become."""
         super().prepare_update(new, old, world)
         _accept(new, old.get("status") or {}, world.now)
+        if new["spec"] != old["spec"]:
+            _warn(new, world)
 
     def create_faults(self, obj: Object, world: World) -> list[Fault]:
         """Names must agree, one version must be stored, schemas must be there."""
@@ -92,6 +96,26 @@ def _version_faults(versions: list[Object]) -> list[Fault]:
             path = f"spec.versions[{index}].schema.openAPIV3Schema"
             faults.append(required(path))
     return faults
+
+
+def _warn(obj: Object, world: World) -> None:
+    """Say what a real server would do with a definition and this one does not."""
+    name, spec = obj["metadata"].get("name", ""), obj["spec"]
+    versions = [each.get("name", "") for each in spec.get("versions") or () if _has_rules(each)]
+    if versions and name != ADVANCED:
+        world.warn(
+            f"{name}: the rules of x-kubernetes-validations ({', '.join(versions)}) are kept, but "
+            "the embedded cluster does not evaluate them"
+        )
+    if (spec.get("conversion") or {}).get("strategy") == "Webhook":
+        world.warn(f"{name}: the embedded cluster does not call the webhook that converts versions")
+
+
+def _has_rules(value: Any) -> bool:
+    """Whether there is a rule anywhere in a schema."""
+    if isinstance(value, dict):
+        return "x-kubernetes-validations" in value or any(map(_has_rules, value.values()))
+    return isinstance(value, list) and any(map(_has_rules, value))
 
 
 def _accept(obj: Object, before: Object, now: str) -> None:

@@ -26,6 +26,10 @@ class World(Protocol):
         """The certificate that clients check the server by; empty where none is needed."""
         ...
 
+    def warn(self, text: str) -> None:
+        """Tell the client something beside the answer."""
+        ...
+
     def find(self, storage: str, namespace: str, name: str) -> Object | None:
         """Another stored object; it must not be changed."""
         ...

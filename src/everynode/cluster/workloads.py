@@ -29,7 +29,28 @@ class SpecRules(Rules):
     generation = True
 
 
-class DeploymentRules(SpecRules):
+class IdleRules(SpecRules):
+    """A workload that nothing here runs; whoever describes it is told by an event."""
+
+    def companions(self, obj: Object, world: World) -> list[tuple[str, str, Object]]:
+        """The event that says so."""
+        meta, kind = obj["metadata"], obj["kind"]
+        about = {key: meta[key] for key in ("namespace", "name", "uid")}
+        event: Object = {
+            "metadata": {"generateName": f"{meta['name']}-"},
+            "involvedObject": {"kind": kind, "apiVersion": obj["apiVersion"], **about},
+            "type": "Warning",
+            "reason": "NotSimulated",
+            "message": f"The embedded cluster keeps {kind}s but makes no pods of them.",
+            "source": {"component": "everynode"},
+            "firstTimestamp": world.now,
+            "lastTimestamp": world.now,
+            "count": 1,
+        }
+        return [("events", meta["namespace"], event)]
+
+
+class DeploymentRules(IdleRules):
     """Deployments get their defaults; nothing here runs them."""
 
     def default(self, obj: Object) -> Object:

@@ -89,6 +89,8 @@ kubectl auth can-i create daemonsets
 kubectl auth can-i delete nodes --quiet
 kubectl auth can-i '*' '*' --all-namespaces
 kubectl auth can-i get pods --subresource=log
+kubectl auth can-i --list | grep '^\*\.\*'
+kubectl auth whoami | grep -o system:masters
 kubectl cluster-info
 kubectl version 2>/dev/null | grep Server | sed s/+everynode//
 kubectl events --for ds/web | sed 's/^.*Normal/Normal/' | sort

@@ -75,6 +75,7 @@ kubectl rollout restart ds/web
 kubectl rollout status ds/web --timeout=60s | tail -n 1
 kubectl get ds web
 ! kubectl rollout pause ds/web
+! kubectl rollout resume ds/web
 ! kubectl scale ds/web --replicas=2
 ! kubectl rollout undo ds/web --to-revision=99
 
