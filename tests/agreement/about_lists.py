@@ -5,8 +5,10 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from everynode.kube.requests import MERGE_PATCH as M
+from tests.agreement.about_definitions import WIDGETS, definition
 from tests.agreement.question import (
     CLASSES,
+    DEFINITIONS,
     EVENTS,
     LEASES,
     MAPS,
@@ -250,4 +252,25 @@ FORMS = [
         accept="application/vnd.kubernetes.protobuf,application/json",
         differs="ours speaks JSON to whoever understands it",
     ),
+]
+
+# What is asked when the history that it needs is gone; a write is larger than what ours remembers.
+REST = {"REST": "metadata.continue"}
+OLD_WATCH = "?watch=true&resourceVersion=1&timeoutSeconds=1"
+FORGOTTEN = [
+    *(ask("POST", MAPS, config_map(name, {"x": "y" * 4000})) for name in "abcde"),
+    get(f"{MAPS}?limit=2", keep={"TOKEN": "metadata.continue", **LIST_VERSION}),
+    ask("DELETE", f"{MAPS}/c"),
+    ask("PATCH", f"{MAPS}/d", {"data": {"x": "z" * 4000}}, M),
+    get(f"{MAPS}?limit=2&continue=<TOKEN>", until=("code", 410), keep=REST),
+    get(f"{MAPS}?limit=1&continue=<REST>", keep=REST),
+    get(f"{MAPS}?limit=1&continue=<REST>"),
+    get(f"{MAPS}?resourceVersion=<THEN>&resourceVersionMatch=Exact", until=("code", 410)),
+    get(f"{MAPS}?resourceVersion=<THEN>&limit=2"),
+    get(f"{MAPS}?resourceVersion=<THEN>"),
+    get(f"{MAPS}/a?resourceVersion=<THEN>"),
+    # The real one remembers all of a kind since it serves it; ours has forgotten the maps.
+    ask("POST", DEFINITIONS, definition(), differs="the real one takes its time"),
+    get(WIDGETS, until=("kind", "WidgetList"), only="items"),
+    get(f"{WIDGETS}{OLD_WATCH}", instead=f"{MAPS}{OLD_WATCH}"),
 ]

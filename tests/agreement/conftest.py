@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from everynode.api import keys
 from everynode.api.crd import crd
-from everynode.cli.kubernetes.controlplane import ControlPlane
+from everynode.cli.kubernetes.controlplane import ControlPlane, Options
 from everynode.clock import SystemClock
 from everynode.cluster.certificates import new_identity
 from everynode.cluster.https import HttpsServer
 from everynode.cluster.rest import Api
 from everynode.cluster.server import HOST
+from everynode.cluster.store import Store
+from tests import kubernetes
 from tests.agreement.likeness import Conversation
 from tests.agreement.servers import Server
 from tests.api.conftest import Judge
@@ -50,11 +53,37 @@ async def staffed(control_plane: ControlPlane) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
+async def forgetful() -> AsyncIterator[Server]:
+    """A real API server that forgets within two seconds what was."""
+    flags = {"kube-apiserver": ["--etcd-compaction-interval=1s"]}
+    options = Options(controllers=None, scheduler=False, extra_flags=flags)
+    kubernetes.programs(options.components)
+    async with ControlPlane(options) as plane:
+        server = Server(plane.url, plane.token, plane.ssl_context())
+        yield server
+        await server.close()
+
+
+@pytest.fixture
 async def ours() -> AsyncIterator[Server]:
     """Our API, without the certificate in every namespace that controllers put there."""
+    async with _serving(Store()) as server:
+        yield server
+
+
+@pytest.fixture
+async def ours_forgetful() -> AsyncIterator[Server]:
+    """Our API, with room for no more than one change in its memory."""
+    async with _serving(Store(history_bytes=4000)) as server:
+        yield server
+
+
+@asynccontextmanager
+async def _serving(store: Store) -> AsyncIterator[Server]:
     clock = SystemClock()
     identity = new_identity(clock)
-    serving = HttpsServer(Api(clock=clock), token=identity.token, clock=clock)
+    api = Api(clock=clock, store=store)
+    serving = HttpsServer(api, token=identity.token, clock=clock)
     await serving.start(host=HOST, port=0, context=identity.context())
     context = ssl.create_default_context(cadata=identity.authority)
     server = Server(f"https://{HOST}:{serving.port}", identity.token, context)

@@ -23,7 +23,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ADDRESS: Final = re.compile(r"\b10\.(?:0|96)\.\d+\.\d+\b")
 _OBJECT: Final = re.compile(r'Invalid value: "?\{.*\}"?: ')  # members in any order
 _SCHEME: Final = re.compile(r' in scheme "\S+"')
-_RECORD: Final = re.compile(r"record \(\d+\)")
+_RECORD: Final = re.compile(r"(record|too old resource version:)( \d+)? \(\d+\)")
 _AGE: Final = re.compile(r"\d+s")
 _GENERATED: Final = re.compile(r"\b(gen-|Bad_|x{58})[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 # The real server is started without what gives pods their accounts; descriptions are our own.
@@ -88,7 +88,7 @@ def _plain_text(text: str) -> str:
     if _AGE.fullmatch(text):
         return "AGE"
     text = _OBJECT.sub("Invalid value: OBJECT: ", _GENERATED.sub(r"\1SUFFIX", text))
-    text = _SCHEME.sub("", _RECORD.sub("record VERSION", text))
+    text = _SCHEME.sub("", _RECORD.sub(r"\1 VERSION", text))
     return _ADDRESS.sub("ADDRESS", _TIME.sub("TIME", _UID.sub("UID", text)))
 
 
@@ -120,7 +120,9 @@ class Conversation:
         first = () if self._begun else (NAMESPACE,)
         self._begun = True
         for question in (*first, *questions):
-            real, ours = await asyncio.gather(*(_answer(*p, question) for p in self._parties))
+            elsewhere = replace(question, path=question.instead or question.path)
+            asked = zip(self._parties, (question, elsewhere), strict=True)
+            real, ours = await asyncio.gather(*(_answer(*party, each) for party, each in asked))
             same = (real[0] < 400) is (ours[0] < 400) if question.differs else real == ours
             if not same:
                 self.differences.append(f"{question}\n{_told(real, ours)}")

@@ -21,7 +21,7 @@ TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
 class Question:
     """One request; `differs` says why the answers may differ, which then only must both be errors
     or both be none. It is asked again until the answer has what `until` says, and the answers are
-    compared where `only` leads."""
+    compared where `only` leads. Ours is asked at the path `instead`, where one is given."""
 
     method: str
     path: str
@@ -32,6 +32,7 @@ class Question:
     keep: Mapping[str, str] = field(default_factory=dict)
     until: tuple[str, Any] | None = None
     only: str = ""
+    instead: str = ""
 
     def __str__(self) -> str:
         told = self.body[:60] if isinstance(self.body, bytes) else self.body

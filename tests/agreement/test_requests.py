@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agreement import about_deletes, about_watches
+from tests.agreement import about_deletes, about_lists, about_watches
 from tests.agreement.corpora import CORPORA
 from tests.agreement.likeness import Conversation
 from tests.agreement.servers import Server
@@ -22,6 +22,14 @@ async def test_both_servers_answer_alike_about(conversation: Conversation, about
 async def test_both_servers_answer_alike_about_evictions(staffed: Server, ours: Server) -> None:
     conversation = Conversation(staffed, ours)
     await conversation.hold(about_deletes.EVICTIONS)
+    assert not conversation.differences, "\n\n".join(conversation.differences)
+
+
+async def test_both_servers_answer_alike_about_what_they_forgot(
+    forgetful: Server, ours_forgetful: Server
+) -> None:
+    conversation = Conversation(forgetful, ours_forgetful)
+    await conversation.hold(about_lists.FORGOTTEN)
     assert not conversation.differences, "\n\n".join(conversation.differences)
 
 

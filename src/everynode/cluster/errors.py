@@ -192,9 +192,9 @@ def unsupported_media_type(accepted: Iterable[str]) -> Refusal:
     return Refusal(415, "UnsupportedMediaType", message)
 
 
-def expired(message: str) -> Refusal:
+def expired(message: str, *, metadata: Object | None = None) -> Refusal:
     """The history that the request needs is no longer kept."""
-    return Refusal(410, "Expired", message)
+    return Refusal(410, "Expired", message, metadata=metadata)
 
 
 def too_large_version(asked: int, current: int) -> Refusal:

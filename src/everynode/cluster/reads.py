@@ -29,6 +29,9 @@ Object = dict[str, Any]
 JSON_HEADERS: Final = {"content-type": "application/json"}
 
 
+_ANY_VERSION: Final = -1
+
+
 class Token(msgspec.Struct, frozen=True, rename={"version": "rv"}):
     """Where the next page of a list begins, and of which version it is."""
 
@@ -160,6 +163,8 @@ def _point_in_time(call: Call, limit: int) -> tuple[int, str, bool]:
         if asked not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
         token = _read_token(text)
+        if token.version == _ANY_VERSION:
+            return current, token.start, False
         return token.version, token.start, True
     version = _version(asked)
     _check_match(asked, match)
@@ -198,12 +203,7 @@ def _records(
         return call.collection.scan(selection.namespace, after=after)
     changes = call.collection.log.since(version)
     if changes is None:
-        raise expired(
-            "The provided continue parameter is too old to display a consistent list result. "
-            "You can start a new list without the continue parameter."
-            if after
-            else f"The resourceVersion for the provided list is too old: {version}"
-        )
+        raise _forgotten(after)
     if not changes:
         return call.collection.scan(selection.namespace, after=after)
     before: dict[str, Record | None] = {}
@@ -216,6 +216,20 @@ def _records(
         else:
             records[key] = record
     return iter([records[key] for key in sorted(records) if key > after])
+
+
+def _forgotten(after: str) -> Refusal:
+    """What a list was of is gone; whoever had begun may go on with what there is now."""
+    if not after:
+        return expired("The resourceVersion for the provided list is too old.")
+    return expired(
+        "The provided continue parameter is too old to display a consistent list result. You can "
+        "start a new list without the continue parameter, or use the continue token in this "
+        "response to retrieve the remainder of the results. Continuing with the provided token "
+        "results in an inconsistent list - objects that were created, modified, or deleted between "
+        "the time the first chunk was returned and now may show up in the list.",
+        metadata={"continue": _token(Token(_ANY_VERSION, after))},
+    )
 
 
 def _check_fresh(call: Call, asked: str) -> None:
