@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from everynode.kube.requests import JSON_PATCH
 from everynode.kube.requests import MERGE_PATCH as M
-from everynode.kube.requests import STRATEGIC_PATCH as S
 from tests.agreement.question import (
     DEFINITIONS,
-    DEPLOYMENTS,
     MAPS,
     NODES,
     PODS,
@@ -93,22 +90,4 @@ REFUSALS = [
     ),
     get(f"{PODS}/two/log"),
     get(f"{PODS}/two/log?container=none"),
-]
-
-SCALES = [
-    ask("POST", DEPLOYMENTS, daemonset("d")),
-    get(f"{DEPLOYMENTS}/d/scale"),
-    ask("PATCH", f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 3}}, M),
-    ask("PATCH", f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": -3}}, M),
-    ask(
-        "PATCH",
-        f"{DEPLOYMENTS}/d/scale",
-        [{"op": "replace", "path": "/spec/replicas", "value": 4}],
-        JSON_PATCH,
-    ),
-    ask("PATCH", f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 5}}, S),
-    ask("PUT", f"{DEPLOYMENTS}/d/scale", {**meta("d"), "spec": {"replicas": 2}}),
-    ask("PUT", f"{DEPLOYMENTS}/d/scale", {**meta("e"), "spec": {"replicas": 2}}),
-    get(f"{DEPLOYMENTS}/d"),
-    get(f"{DEPLOYMENTS}/none/scale"),
 ]
