@@ -27,10 +27,16 @@ def api_server() -> Iterator[ControlPlane]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share an API server run in one process, so that one server is enough."""
+    """Tests that share an API server run in one process, so that one server is enough.
+
+    The first of them waits until it has started, and all of them may have a busy machine.
+    """
     for item in items:
-        if "api_server" in getattr(item, "fixturenames", ()):
+        needed = getattr(item, "fixturenames", ())
+        if "api_server" in needed:
             item.add_marker(pytest.mark.xdist_group("api-server"))
+        if item.get_closest_marker("kubernetes") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(300))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -12,7 +12,6 @@ import pytest_asyncio
 
 from everynode.api.decode import Decoder
 from everynode.api.objects import Lease, Node
-from everynode.cli.kubernetes import binaries
 from everynode.cli.kubernetes.controlplane import ControlPlane, Options
 from everynode.clock import SystemClock
 from everynode.controller.leader import Election
@@ -24,6 +23,7 @@ from everynode.kube.http import HttpTransport
 from everynode.kube.requests import JSON_PATCH, Request
 from everynode.kube.resources import ADVANCED, LEASES, NODES, PODS
 from everynode.kube.watch import Watcher
+from tests import kubernetes
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.asyncio(loop_scope="module")]
 CONTAINERS = [{"name": "c", "image": "i"}]
@@ -32,10 +32,7 @@ OTHER_UID = "00000000-0000-0000-0000-000000000000"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def transport() -> AsyncIterator[HttpTransport]:
-    try:
-        binaries.find()
-    except binaries.BinariesMissingError:
-        pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")
+    kubernetes.programs()
     clock = SystemClock()
     async with ControlPlane(Options(scheduler=False, controllers=None)) as plane:
         transport = HttpTransport(load(clock, kubeconfig=str(plane.kubeconfig), environ={}), clock)

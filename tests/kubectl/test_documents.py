@@ -13,7 +13,7 @@ import pytest
 from tests.kubectl.conftest import NODES
 from tests.kubectl.session import Terminal
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 IMAGE = "repository.test.com:8444/kubernetes/nginx/nginx:1.24.0"
 SET_IMAGE = f"kubectl set image ds nginx-ds nginx-ds={IMAGE} --record=true"

@@ -10,7 +10,7 @@ import pytest
 from tests.kubectl.session import SCRIPTS, Terminal, comparable
 
 # A script is some dozens of commands, each of which starts a program of 50 MB.
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(900)
 
 Played = dict[tuple[Path, Path, Path], list[str]]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from everynode.cli.kubernetes import binaries
 from everynode.cli.kubernetes.controlplane import ControlPlane
 from everynode.cli.kubernetes.controlplane import Options as PlaneOptions
 from everynode.clock import SystemClock
@@ -25,6 +23,7 @@ from everynode.kube.http import HttpTransport
 from everynode.kube.requests import STRATEGIC_PATCH, Request
 from everynode.kube.resources import DAEMONSETS, NAMESPACES, NODES, PODS
 from everynode.kube.transport import Transport
+from tests import kubernetes
 from tests.cluster.machinery.world import Object, condition, pod_body
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
@@ -70,12 +69,7 @@ class Judge:
 
 @asynccontextmanager
 async def judged(plane: PlaneOptions, options: Options) -> AsyncIterator[Judge]:
-    try:
-        binaries.find()
-    except binaries.BinariesMissingError as error:
-        if os.environ.get("EVERYNODE_REQUIRE_KUBERNETES") == "1":
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")
+    kubernetes.programs()
     clock = SystemClock()
     async with ControlPlane(plane) as running:
         transport = HttpTransport(load(clock, kubeconfig=str(running.kubeconfig)), clock)
