@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Generator
 from typing import Final
 
 from everynode.clock import NAME_ALPHABET
@@ -56,11 +57,13 @@ class SimClock:
         """Wait for something that goes on while the process does not."""
         if self._dead:
             raise Killed
+        if seconds <= 0:
+            await _Turn()
+            if self._dead:
+                raise Killed
+            return
         future = self._loop.create_future()
-        if seconds > 0:
-            timer: asyncio.Handle = self._loop.call_later(seconds, _wake, future)
-        else:
-            timer = self._loop.call_soon(_wake, future)
+        timer = self._loop.call_later(seconds, _wake, future)
         self._waiting[future] = None
         try:
             await future
@@ -108,6 +111,13 @@ class SimClock:
         for future in list(self._waiting):
             if not future.done():
                 future.set_exception(Killed())
+
+
+class _Turn:
+    """Lets everybody else who is ready go first."""
+
+    def __await__(self) -> Generator[None]:
+        yield
 
 
 def _wake(future: asyncio.Future[None]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from everynode.cluster.rest import Api
-from everynode.controller.leader import Election, Leadership
+from everynode.controller.leader import Election, Leadership, Terms
 from everynode.controller.run import Controller, Options
 from everynode.sim.clock import SimClock
 from everynode.sim.door import Door
@@ -14,7 +15,9 @@ from everynode.sim.loop import SimLoop
 from everynode.sim.record import Record
 from everynode.sim.weather import Sky
 
-LEASES = "kube-system"
+LEASES: Final = "kube-system"
+# Renewals are most of what happens at rest; half as many are as good.
+TERMS: Final = Terms(retry=4.0)
 
 
 class Process:
@@ -41,7 +44,7 @@ class Process:
         leadership: Leadership | None = None
         if elected:
             leadership = Election(
-                self.door, self.clock, identity=self.clock.uid(), namespace=LEASES
+                self.door, self.clock, identity=self.clock.uid(), namespace=LEASES, terms=TERMS
             )
         options = Options(native=True)
         self.controller = Controller(self.door, self.clock, options, leadership=leadership)
