@@ -238,6 +238,9 @@ class Door:
                 return response
             case "refuse":
                 await self.clock.sleep(min(fault.seconds, request.timeout))
+                time, now = self.clock.monotonic(), self.clock.now()
+                asked = Asked(self.name, request, time, now, sent_at, 0, floor)
+                self._record.note(asked, int(fault.args["status"]))
                 return refused(int(fault.args["status"]), str(fault.args.get("why", "")))
             case "lose-request":
                 await self.clock.sleep(min(request.timeout, 1.0))

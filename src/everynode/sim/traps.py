@@ -309,12 +309,15 @@ _SERVER: Final = {
     "answers-are-lost": _trap(
         *(_call(i, "lose-answer") for i in range(20, 60, 3)), _update(8.0), quiet_at=40.0,
     ),
-    "answers-are-lost-and-watches-lag": _trap(
-        *(_call(i, "lose-answer") for i in range(15, 200)), _update(8.0),
+    "a-delete-is-not-answered-and-the-watch-lags": _trap(
+        _call(18, "lose-answer"), _call(19, "lose-answer"), _update(8.0),
         _at(7.9, "hold-watch", 12.0, kind="pods"), nodes=4, quiet_at=40.0,
     ),
+    "a-create-is-lost": _trap(
+        *(_call(i, "lose-request") for i in (19, 20, 21)), _update(8.0), quiet_at=40.0,
+    ),
     "everything-is-refused-at-first": _trap(
-        *(_call(i, "refuse", status=500) for i in range(0, 40, 2)), _update(8.0),
+        *(_call(i, "refuse", status=500) for i in range(4, 44)), _update(8.0),
         _update(20.0, "agent:v3"), quiet_at=40.0,
     ),
     "lost-in-an-outage": _trap(
@@ -334,13 +337,18 @@ _SERVER: Final = {
 _LEADING: Final = {
     "cut-off-and-back": _trap(
         _update(25.0), _at(27.0, "cut-off", 18.0, who="controller-0"),
-        _at(50.0, "cut-off", 30.0, who="controller-1"), nodes=6, controllers=2,
-        sets=(daemonset(rolling=_ONE, min_ready=5),), quiet_at=100.0,
+        _at(50.0, "cut-off", 30.0, who="controller-1"),
+        _at(85.0, "cut-off", 30.0, who="controller-0"), nodes=6, controllers=2,
+        sets=(daemonset(rolling=_ONE, min_ready=5),), quiet_at=140.0,
+    ),
+    "frozen-in-the-middle": _trap(
+        _update(25.0), _at(26.5, "freeze", 30.0, index=1), _at(70.0, "freeze", 30.0, index=0),
+        nodes=8, controllers=2, sets=(daemonset(rolling=_ONE, min_ready=4),), quiet_at=110.0,
     ),
     "restarted-in-the-middle": _trap(
-        _update(25.0), *(_at(26.0 + 6.0 * i, "restart", index=i % 2) for i in range(6)),
-        *(_call(i, "slow-answer", 4.0) for i in range(30, 90, 5)), nodes=6, controllers=2,
-        quiet_at=90.0,
+        _update(25.0), *(_at(26.5 + 8.0 * i, "restart", index=1 - i % 2) for i in range(6)),
+        *(_call(i, "slow-answer", 2.5) for i in range(24, 200)), nodes=6, controllers=2,
+        sets=(daemonset(rolling={"maxUnavailable": 3}),), quiet_at=90.0,
     ),
     "a-successor-that-lags": _trap(
         _at(24.0, "hold-watch", 60.0, kind="pods", who="controller-0"), _update(25.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 from typing import ClassVar, Final
@@ -9,9 +10,10 @@ from typing import ClassVar, Final
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.views import by_controller
-from everynode.sim.record import Commit
+from everynode.sim.record import Commit, Record
 
 _TRUCE: Final = 60.0
+_INTERVAL: Final = 0.4
 
 
 class Fights(Invariant):
@@ -20,12 +22,17 @@ class Fights(Invariant):
     id: ClassVar[str] = "S11"
     title: ClassVar[str] = "no fights over a status"
 
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self._times: dict[tuple[str, str], deque[float]] = {}  # of our last statuses
+
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at a status that was written after somebody else's."""
         if not commit.kind.startswith("daemonsets") or not by_controller(commit):
             return
         if commit.asked is None or commit.before is None or commit.after is None:
             return
+        yield from self._judge_pace(commit)
         mine: Commit | None = None
         other: Commit | None = None
         for each in islice(reversed(self.record.commits), 1, None):
@@ -47,6 +54,13 @@ class Fights(Invariant):
         passed = commit.time - other.time
         if passed < _TRUCE - 1 and _numbers(other.after.status) != _numbers(mine.after.status):
             yield f"the status of {commit.after.name} was written {passed:.1f} s after another's"
+
+    def _judge_pace(self, commit: Commit) -> Iterable[str]:
+        """A status is written a few times a second at most; once more where a term begins."""
+        times = self._times.setdefault((commit.actor, commit.after.uid), deque(maxlen=3))
+        times.append(commit.time)
+        if len(times) == 3 and times[-1] - times[0] < _INTERVAL:
+            yield f"L4: the status of {commit.after.name} was written three times in {_INTERVAL} s"
 
 
 def _skew(commit: Commit) -> float:
