@@ -48,6 +48,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [target for target in local if not (page.parent / target).exists()] == []
 
 
+def test_the_architecture_names_files_that_are_there() -> None:
+    named = re.findall(r"`([\w/]+\.(?:py|json))`", (ROOT / "ARCHITECTURE.md").read_text())
+    there = [str(path) for path in (ROOT / "src" / "everynode").rglob("*.*")]
+    assert [each for each in named if not any(path.endswith(f"/{each}") for path in there)] == []
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=name)
 def test_an_example_is_used_by_a_page_and_has_no_fault(path: Path) -> None:
     used = [
