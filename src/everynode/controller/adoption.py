@@ -120,7 +120,9 @@ class Adoption:
 
     async def scan(self, workload: Workload) -> None:
         """Adopt the orphans that match, release what no longer does."""
-        claims = self._claims[workload.key]
+        claims = self._claims.get(workload.key)
+        if claims is None:
+            return  # the DaemonSet went before its scan began
         asked_again = claims.scan_at
         try:
             await self._adopt(workload, claims)

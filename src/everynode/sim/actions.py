@@ -100,6 +100,7 @@ class Actions(Upheavals):
             await self._set_images("")
         for process in self._world.processes.values():
             process.clock.set_right()
+            process.door.revive()
         for name, node in sorted(self._world.record.scene.nodes.items()):
             if name in self._disturbed:
                 words = dict.fromkeys((_STOPPED, _SLOW, _NOT_READY, _PRESSURE))

@@ -27,6 +27,7 @@ _LATENCY: Final = (0.0002, 0.003)
 _REMEMBERED: Final = 20  # lines that can come again
 # A decision is at most this much older than the request that carries it out.
 _THINKING: Final = 0.05
+_HOLDING: Final = 2.0  # seconds between two looks whether a stream is still held
 _TRAILING: Final = 0.2  # seconds between two looks at how far behind a stream is
 _WATCHED: Final = ("nodes", "pods", "controllerrevisions", "daemonsets")
 _NOTHING: Final[Mapping[str, int]] = {}
@@ -314,6 +315,12 @@ class Door:
         self.dead = True
         self.cut("")
 
+    def revive(self) -> None:
+        """End the streams that have fallen silent, so that others are opened."""
+        for stream in list(self._streams.values()):
+            if stream.silent:
+                stream.end(gone=False, half=False)
+
     def cut(self, kind: str, *, gone: bool = False, half: bool = False) -> int:
         """End the streams of a kind, or all; how many there were."""
         streams = [each for each in self._streams.values() if not kind or each.kind == kind]
@@ -385,7 +392,8 @@ class SimStream:
             pause = until - self._door.clock.monotonic()
             if pause <= 0:
                 return
-            await self._door.clock.sleep(pause)
+            # In small steps: when the faults are over, so is this one.
+            await self._door.clock.sleep(min(pause, _HOLDING))
             if coalesce:
                 await self._coalesce()
 
@@ -424,6 +432,11 @@ class SimStream:
         if not self._sky.stutters(self.kind):
             return
         self._lines.appendleft(self._sky.pick([*self._past, found]))
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing comes any more, and nobody says so."""
+        return self._silent is not None and not self._silent.done()
 
     async def read(self) -> bytes:
         """Everything that is left."""

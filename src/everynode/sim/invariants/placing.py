@@ -73,7 +73,8 @@ class OnePerNode(Invariant):
             if each.kind == "pods" and each.type == "ADDED" and each.actor == commit.actor:
                 there.append(each.after)
         found = Counter({pod.uid: node_of(pod) for pod in there}.values())
-        doubled = [node for node, count in found.items() if count > 1]
+        there_are = referee.scene.nodes
+        doubled = [node for node, count in found.items() if count > 1 and node in there_are]
         return sum(not referee.is_silent(node) for node in doubled) <= referee.limit
 
     def _orphan(self, commit: Commit, pod: Pod) -> str:
