@@ -106,6 +106,8 @@ class Statuses:
             page.next_at = min(page.next_at, self._clock.now() + INTERVAL)
         if before.uid != after.uid or not page.ours:
             return
+        if number(after.metadata.resource_version) <= page.version:
+            return  # older than what we wrote last, or that itself
         if _owned(after.status) in (*page.ours, _owned(before.status)):
             return
         page.truce = min(max(page.truce * 2, _FIRST_TRUCE), _LONGEST_TRUCE)
@@ -152,6 +154,9 @@ class Statuses:
             answer = await self._client.write(_request(workload.ds, status), _decode_answer)
             page.version = number(answer.metadata.resource_version)
             page.conflicts = 0
+            # What we sent before can no longer be stored: it went by an older version.
+            page.ours.clear()
+            page.ours.append(_owned(status))
         except (MayNotWrite, NotFound, Conflict):
             page.sent = None  # a newer DaemonSet is on its way to us, sooner or later
             page.conflicts += 1
