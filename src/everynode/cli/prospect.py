@@ -108,9 +108,7 @@ def lines(question: Question, answer: Forecast, *, assumed: bool) -> Iterator[Li
     for line in draw(answer.curve, total=answer.nodes - answer.held, most=most):
         yield line, {"fg": "green"} if "│" in line else {}
     yield "", {}
-    colour = {"complete": "green", "held": "yellow", "unchanged": "yellow"}.get(
-        answer.ending, "red"
-    )
+    colour = {"complete": "green", "stopped": "red", "endless": "red"}.get(answer.ending, "yellow")
     yield verdict(answer), {"bold": True, "fg": colour}
     for word, text in _figures(answer):
         yield f"  {word:<10} {text}", {}

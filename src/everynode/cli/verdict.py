@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,15 +16,24 @@ from everynode.sim.invariants.pace import Pace
 from everynode.sim.invariants.promise import Breach
 from everynode.sim.plan import Plan
 from everynode.sim.replay import save, tell
+from everynode.sim.upheavals import EVERY
 
 MOST_FILES: Final = 20
-_COLUMNS: Final = 3
 _TITLES: Final = {
     **{each.id: each.title for each in INVARIANTS},
     Pace.id: Pace.title,
     "S0": "no process ends by itself",
     "L1": "the world settles, and stays so",
+    "L2": "updates and new nodes take no longer than they must",
     "L3": "no writes while there is nothing to do",
+    "L5": "the way back leads back",
+    "L6": "the end does not depend on the way",
+    "L7": "no pod is created or deleted more often than without faults",
+    "L8": "one stuck part costs its own slot and no more",
+}
+# Every fault by its number, in order; one title stands for all that share a number.
+_FAULTS: Final = {
+    each.id: f"{each.id} {each.title}" for each in sorted(EVERY, key=lambda each: int(each.id[1:]))
 }
 
 
@@ -71,16 +81,23 @@ def figures(tally: Tally, seconds: float) -> Iterator[str]:
     speed = f"{tally.seconds / seconds:,.0f} × real time" if seconds > 0 else "at once"
     yield f"  simulated   {show_duration(tally.seconds)} in {show_duration(seconds)}, {speed}"
     yield f"  commits     {tally.commits:,}, of which {tally.writes:,} by controllers"
-    struck = sum(tally.struck.values())
-    yield f"  happenings  {struck:,}" + (":" if struck else "")
-    yield from _table([f"{name} {number:,}" for name, number in sorted(tally.struck.items())])
+    faults = {name: number for name, number in tally.struck.items() if name in _FAULTS}
+    others = {name: number for name, number in tally.struck.items() if name not in _FAULTS}
+    if faults:
+        yield f"  faults      {sum(faults.values()):,} of {len(faults)} kinds:"
+        yield from _table({_FAULTS[name]: faults[name] for name in _FAULTS if name in faults})
+    yield f"  happenings  {sum(others.values()):,} of {len(others)} kinds" + (":" * (not faults))
+    if not faults:
+        yield from _table(dict(sorted(others.items())))
 
 
-def _table(cells: list[str]) -> Iterator[str]:
-    width = max((len(cell) for cell in cells), default=0) + 3
-    for start in range(0, len(cells), _COLUMNS):
-        row = "".join(cell.ljust(width) for cell in cells[start : start + _COLUMNS])
-        yield f"    {row}".rstrip()
+def _table(counts: Mapping[str, int]) -> Iterator[str]:
+    """Names and numbers in two columns, read downwards."""
+    wide = max(map(len, counts), default=0)
+    cells = [f"{number:>9,}  {name:<{wide}}" for name, number in counts.items()]
+    rows = -(-len(cells) // 2)
+    for left, right in zip_longest(cells[:rows], cells[rows:], fillvalue=""):
+        yield f"{left}{right}".rstrip()
 
 
 def _of_finding(finding: Finding) -> Iterator[str]:
