@@ -26,6 +26,7 @@ class Pace:
         self._what: dict[str, Counter[str]] = {}
         self._told: set[str] = set()
         self._events = EventPace()
+        self._led_since: dict[str, float] = {}
 
     def asked(self, asked: Asked, status: int) -> Iterable[str]:
         """Look at one more request."""
@@ -33,6 +34,7 @@ class Pace:
         if not actor.startswith("controller") or actor in self._told:
             return
         yield from self._events.asked(asked)
+        yield from self._judge_lead(asked)
         times = self._times.setdefault(actor, deque())
         what = self._what.setdefault(actor, Counter())
         times.append(asked.time)
@@ -44,3 +46,13 @@ class Pace:
             self._told.add(actor)
             often = ", ".join(f"{count} x {text}" for text, count in what.most_common(2))
             yield f"{actor} made {len(times)} requests in {_SECONDS:.0f} s: {often}"
+
+    def _judge_lead(self, asked: Asked) -> Iterable[str]:
+        """Nobody begins a write while another leads, whatever the server makes of it."""
+        terms, request = self._record.terms, asked.request
+        if not terms or request.method == "GET":
+            return
+        leader = max(terms, key=lambda actor: terms[actor])
+        since = self._led_since.setdefault(f"{leader}@{terms[leader]}", asked.time)
+        if "/leases" not in request.path and asked.actor != leader and asked.sent_at > since:
+            yield f"S13: {asked.actor} asked for {request.method} {request.path}, {leader} led"
