@@ -105,6 +105,9 @@ class Valve(asyncio.Transport):
     def write(self, data: object) -> None:
         pass
 
+    def is_closing(self) -> bool:
+        return False
+
     def pause_reading(self) -> None:
         self.open.clear()
 

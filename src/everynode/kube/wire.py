@@ -262,14 +262,21 @@ class Connection(asyncio.Protocol):
             raise self._error
 
     def _pause(self, seconds: float) -> None:
-        if self._read_at is None and self._transport is not None and not self.closed:
-            self._transport.pause_reading()
+        if self._read_at is None and self._alive is not None:
+            self._alive.pause_reading()
             self._read_at = asyncio.get_running_loop().time() + seconds
 
     def _read_again(self) -> None:
-        if self._read_at is not None and self._transport is not None and not self.closed:
+        if self._read_at is not None and self._alive is not None:
             self._read_at = None
-            self._transport.resume_reading()
+            self._alive.resume_reading()
+
+    @property
+    def _alive(self) -> asyncio.Transport | None:
+        """What we read from, unless it is closed or about to be."""
+        transport = self._transport
+        gone = self.closed or transport is None or transport.is_closing()
+        return None if gone else transport
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
