@@ -32,7 +32,10 @@ _DIGITS: Final = re.compile(r"\d+")
 def connection_options(function: Function) -> Function:
     """Give a command --kubeconfig and --context."""
     function = click.option(
-        "--context", default="", help="Context of the kubeconfig; the current one by default."
+        "--context",
+        default="",
+        metavar="NAME",
+        help="Context of the kubeconfig; the current one by default.",
     )(function)
     return click.option(
         "--kubeconfig",

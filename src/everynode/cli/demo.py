@@ -12,7 +12,7 @@ import click
 
 from everynode.api.decode import Decoder
 from everynode.api.objects import Pod
-from everynode.cli.errors import UserError
+from everynode.cli.errors import UserError, first_to_mend
 from everynode.cli.picture import Mark, Picture
 from everynode.cli.simulation import speed_option
 from everynode.clock import Clock, SystemClock
@@ -190,15 +190,17 @@ def _conclude(fleet: Fleet, picture: Picture, *, held: int, seconds: float) -> N
     default=NODES,
     show_default=True,
     type=click.IntRange(BUDGET + CANARIES, MOST_NODES),
+    metavar="N",
     help="How many nodes the cluster has.",
 )
 @speed_option(4.0)
 def command(nodes: int, speed: float) -> None:
-    """Watch a canary rollout over an embedded cluster. Ends by itself, leaves nothing behind."""
+    """Watch a canary rollout over an embedded cluster; ends by itself, leaves nothing behind.
+
+    Two nodes get the new version first, the others are held; then they are released, and never
+    more than three are down at a time. It takes half a minute.
+    """
     try:
         asyncio.run(show(nodes, speed, sys.stdout))
-    except ExceptionGroup as group:
-        known = group.subgroup(UserError)
-        if known is None:
-            raise
-        raise UserError(str(known.exceptions[0])) from None
+    except BaseExceptionGroup as errors:
+        raise first_to_mend(errors) from None

@@ -5,3 +5,13 @@ from __future__ import annotations
 
 class UserError(Exception):
     """One clear line that says what is wrong and what to do."""
+
+
+def first_to_mend(error: BaseException) -> BaseException:
+    """Of many things gone wrong at once, the first that a user can do something about."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            inner = first_to_mend(each)
+            if isinstance(inner, UserError | BrokenPipeError):
+                return inner
+    return error

@@ -26,12 +26,14 @@ def _image(context: click.Context, parameter: click.Parameter, value: str) -> st
 @click.option("--print", "only_print", is_flag=True, help="Print YAML and touch no cluster.")
 @click.option(
     "--image",
+    metavar="IMAGE",
     default="",
     callback=_image,
     help="Also run the controller in the cluster, from this image (see Containerfile).",
 )
 @click.option(
     "--namespace",
+    metavar="NAME",
     default=NAMESPACE,
     show_default=True,
     callback=check_namespace,

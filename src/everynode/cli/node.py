@@ -16,31 +16,33 @@ from everynode.cluster.machinery.objects import PREFIX
 def command() -> None:
     """Stop, start or slow down a simulated node.
 
-    The same can be done with kubectl, by annotations: `kubectl annotate node NODE
-    sim.everynode.io/stopped=true`.
+    The same can be done with kubectl, by annotations:
+
+    \b
+    kubectl annotate node node-0001 sim.everynode.io/stopped=true
     """
 
 
-@command.command()
-@click.argument("nodes", nargs=-1, required=True)
+@command.command(short_help="Let kubelets fall silent.")
+@click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
 @connection_options
 def stop(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Let the kubelets of NODES fall silent; after 40 seconds their state is Unknown."""
+    """Let the kubelet of each NODE fall silent; after 40 seconds its state is Unknown."""
     _tell(nodes, {"stopped": "true"}, "stopped", kubeconfig=kubeconfig, context=context)
 
 
-@command.command()
-@click.argument("nodes", nargs=-1, required=True)
+@command.command(short_help="Let nodes be well again.")
+@click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
 @connection_options
 def start(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Let NODES be as they were: neither stopped nor slow nor under pressure."""
+    """Let each NODE be as it was: neither stopped nor slow nor under pressure."""
     words = dict.fromkeys(("stopped", "slow", "pressure", "not-ready"))
     _tell(nodes, words, "started", kubeconfig=kubeconfig, context=context)
 
 
-@command.command()
+@command.command(short_help="Let everything on a node take longer.")
 @click.argument("node")
-@click.argument("factor", type=click.FloatRange(0.001, 100_000), default=5.0)
+@click.argument("factor", metavar="[FACTOR]", type=click.FloatRange(0.001, 100_000), default=5.0)
 @connection_options
 def slow(*, node: str, factor: float, kubeconfig: str, context: str) -> None:
     """Let everything on NODE take FACTOR times as long; 5 times if nothing is said."""
@@ -48,7 +50,7 @@ def slow(*, node: str, factor: float, kubeconfig: str, context: str) -> None:
     _tell((node,), words, f"slower by {factor:g}", kubeconfig=kubeconfig, context=context)
 
 
-@command.command()
+@command.command(short_help="Let a node run short of memory, disk or process ids.")
 @click.argument("node")
 @click.argument("resource", type=click.Choice(["memory", "disk", "pid"]), default="memory")
 @connection_options

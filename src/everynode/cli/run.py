@@ -46,6 +46,7 @@ class Settings:
 @click.option(
     "--namespace",
     default="",
+    metavar="NAME",
     callback=check_namespace,
     help="Serve only this namespace; all by default.",
 )
@@ -71,17 +72,20 @@ class Settings:
 @click.option(
     "--lease-namespace",
     default="",
+    metavar="NAME",
     callback=check_namespace,
     help=f"Where the leader's Lease is; the pod's own namespace, else {_LEASE_NAMESPACE}.",
 )
 @click.option(
     "--health-address",
+    metavar="HOST:PORT",
     default="127.0.0.1:8081",
     show_default=True,
     help="Where /livez and /readyz answer; 0 for nowhere.",
 )
 @click.option(
     "--metrics-address",
+    metavar="HOST:PORT",
     default="127.0.0.1:8080",
     show_default=True,
     help="Where /metrics answers; 0 for nowhere.",
@@ -93,7 +97,13 @@ class Settings:
     show_default=True,
     help="auto: human on a terminal, JSON elsewhere.",
 )
-@click.option("--log-level", type=click.Choice(log.LEVELS), default="info", show_default=True)
+@click.option(
+    "--log-level",
+    type=click.Choice(log.LEVELS),
+    default="info",
+    show_default=True,
+    help="How much is logged.",
+)
 @connection_options
 def command(
     *,
@@ -112,8 +122,8 @@ def command(
 ) -> None:
     """Run the controller until Ctrl-C or SIGTERM.
 
-    It needs the CRD and the permissions that `everynode install` brings. Stopping it leaves all
-    pods alone; another process takes over where it stopped.
+    It needs the CRD and the permissions that `everynode install` brings, and says so if they are
+    missing. Stopping it leaves all pods alone; another process takes over where it stopped.
     """
     if no_advanced and not native:
         raise click.UsageError("--no-advanced without --native leaves nothing to do")

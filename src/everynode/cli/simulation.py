@@ -28,6 +28,7 @@ def speed_option(default: float) -> Callable[[Function], Function]:
     return click.option(
         "--speed",
         type=float,
+        metavar="X",
         default=default,
         show_default=True,
         callback=_check_speed,

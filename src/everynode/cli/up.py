@@ -16,7 +16,7 @@ import click
 
 from everynode.cli import kubeconfig as kubeconfigs
 from everynode.cli import process
-from everynode.cli.errors import UserError
+from everynode.cli.errors import UserError, first_to_mend
 from everynode.cli.simulation import speed_option
 from everynode.cli.site import Site
 from everynode.clock import Clock, SystemClock
@@ -55,6 +55,7 @@ class Wishes:
 @click.option(
     "--nodes",
     type=click.IntRange(0, MOST_NODES),
+    metavar="N",
     default=3,
     show_default=True,
     help="How many nodes the cluster has at the start.",
@@ -62,6 +63,7 @@ class Wishes:
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="P",
     default=0,
     help="Where the API server listens on 127.0.0.1; any free port by default.",
 )
@@ -82,6 +84,7 @@ class Wishes:
 @click.option(
     "--zones",
     type=click.IntRange(1, MOST_ZONES),
+    metavar="N",
     default=3,
     show_default=True,
     help="In how many zones the nodes are.",
@@ -101,12 +104,23 @@ class Wishes:
     help="Only the cluster: nobody serves DaemonSets until you start `everynode run`, or another "
     "controller, yourself.",
 )
-@click.option("--log-level", type=click.Choice(log.LEVELS), default="warning", show_default=True)
+@click.option(
+    "--log-level",
+    type=click.Choice(log.LEVELS),
+    default="warning",
+    show_default=True,
+    help="How much is said while it runs.",
+)
 def command(*, log_level: str, **wishes: Any) -> None:
     """Start a cluster of simulated nodes for kubectl, with Everynode's controller in it.
 
-    Stop a node, slow it down or break an image while it runs with `everynode node` and
-    `everynode image`. Ctrl-C stops the cluster.
+    It needs neither containers nor privileges, and ends with Ctrl-C. While it runs, stop or slow
+    down nodes with `everynode node`, and break images with `everynode image`.
+
+    \b
+    A cluster to play with:     everynode up --nodes 20
+    One that you can keep:      everynode up --data ~/everynode
+    A minute in three seconds:  everynode up --speed 20
     """
     clock = SystemClock()
     log.set_up(sys.stderr, clock, style="human", level=log_level)
@@ -129,7 +143,7 @@ async def _up(clock: Clock, wishes: Wishes) -> None:
                 click.echo(_what_next(wishes, current=current))
                 click.echo("ready")
         except BaseExceptionGroup as errors:
-            raise _what_to_mend(errors) from None
+            raise first_to_mend(errors) from None
 
 
 async def _guard(site: Site) -> None:
@@ -199,12 +213,3 @@ async def _broken(server: Server) -> NoReturn:
 def _data_trouble(error: DataError) -> UserError:
     said = str(error)
     return UserError(said if "choose" in said else f"{said}; choose another folder with --data")
-
-
-def _what_to_mend(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first thing of many gone wrong that the user can do something about."""
-    for error in group.exceptions:
-        inner = _what_to_mend(error) if isinstance(error, BaseExceptionGroup) else error
-        if isinstance(inner, UserError):
-            return inner
-    return group

@@ -1,0 +1,100 @@
+"""What is said before any command is typed in full."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import everynode
+from everynode.cli import main
+from tests.cli.upped import everynode as typed
+
+NAMES = [name for section in main.COMMANDS.values() for name in section]
+
+
+def test_nothing_typed_is_answered_with_help() -> None:
+    result = typed()
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == typed("--help").stdout
+
+
+def test_the_help_has_a_line_for_every_command_and_imports_none() -> None:
+    code = (
+        "import sys; from everynode.cli.main import entry; entry.main(standalone_mode=False);"
+        "print([each for each in sys.modules if each.startswith('everynode.')])"
+    )
+    command = [sys.executable, "-c", code, "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
+    *lines, modules = result.stdout.splitlines()
+    shown = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert [name for name in shown if name in NAMES] == NAMES
+    assert ast.literal_eval(modules) == [
+        "everynode.cli",
+        "everynode.cli.errors",
+        "everynode.cli.main",
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_explains_itself_and_its_options(name: str) -> None:
+    context = main.entry.make_context("everynode", [name], resilient_parsing=True)
+    command = main.entry.get_command(context, name)
+    assert command is not None
+    assert command.help
+    unexplained = [
+        option.name
+        for option in command.params
+        if option.param_type_name == "option" and not getattr(option, "help", "")
+    ]
+    assert unexplained == []
+    assert CliRunner().invoke(command, ["--help"]).exit_code == 0
+
+
+def test_a_command_that_does_not_exist_is_refused_and_a_likely_one_named() -> None:
+    result = typed("isntall")
+    assert result.returncode == 2
+    assert result.stderr.endswith("No such command 'isntall'. Did you mean 'install'?\n")
+    result = typed("nothing-like-it")
+    assert result.returncode == 2
+    assert result.stderr.endswith("No such command 'nothing-like-it'.\n")
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert typed("--version").stdout == f"everynode, version {everynode.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("everynode in", ["install"]), ("everynode node st", ["start", "stop"])],
+)
+def test_a_shell_completes_what_is_typed(words: str, completed: list[str]) -> None:
+    told = {
+        "_EVERYNODE_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    script = "import sys; sys.argv[0] = 'everynode'; from everynode.cli.main import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+        env={**os.environ, **told},
+    )
+    assert [line.partition(",")[2] for line in result.stdout.splitlines()] == completed
+
+
+@pytest.mark.parametrize("command", ["everynode --help", "everynode demo --nodes 5 --speed 100"])
+def test_a_reader_who_has_read_enough_is_no_error(command: str) -> None:
+    script = f"set -o pipefail; {sys.executable} -m {command} | head -1"
+    result = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert result.stdout.count("\n") == 1
+    assert result.stderr == ""
