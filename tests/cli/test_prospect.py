@@ -10,6 +10,7 @@ from everynode.sim.forecast import Forecast, Question
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Timing
 
+OUTAGE = "nodes are an outage, and all of them count."
 UNREADY = "that did not become ready"
 TYPED: dict[str, Any] = {
     "nodes": 500,
@@ -119,6 +120,18 @@ def test_labels_that_mean_nothing_are_refused(label: str) -> None:
             answer(ending="held", updated=50, held=450, selector=True),
             "Holds at 50 of 500 nodes after 1 min: the selector leaves out 450 nodes.",
         ),
+        (
+            answer(ending="held", updated=0, seconds=0.0, held=500, paused=True),
+            "Holds at 0 of 500 nodes from the start: it is paused.",
+        ),
+        (
+            answer(ending="held", updated=5, held=495, partition=400, selector=True),
+            "Holds at 5 of 500 nodes after 1 min: partition and the selector hold 495 nodes back.",
+        ),
+        (
+            answer(ending="stopped", updated=5, silent=("n",) * 60, to_come=435),
+            f"Stops after 1 min at 5 of 500 nodes: 60 NotReady {OUTAGE}",
+        ),
         (answer(ending="unchanged"), "Nothing changes: both describe the same pods."),
     ],
 )
@@ -161,3 +174,8 @@ def test_who_is_stuck_is_named_and_what_to_do() -> None:
 def test_two_files_leave_nothing_to_assume_about_what_runs() -> None:
     old, new = daemonset(image="agent:v1"), daemonset(image="agent:v2")
     assert "with other images" not in text_of(ask([old, new], TYPED), answer(), assumed=False)
+
+
+def test_labels_are_asked_for_where_a_selector_selects_nobody() -> None:
+    found = answer(ending="held", updated=0, seconds=0.0, held=500, selector=True)
+    assert "give some with --label" in text_of(ask([daemonset()], TYPED), found)

@@ -166,7 +166,7 @@ def _amount(amount: Amount) -> str:
 
 def verdict(answer: Forecast) -> str:
     """The one sentence that matters."""
-    after = f"after {show_duration(answer.seconds)}"
+    after = f"after {show_duration(answer.seconds)}" if answer.seconds else "from the start"
     reached = f"{answer.updated:,} of {count_of(answer.nodes, 'node')}"
     stuck = count_of(len(answer.stuck), "node")
     budget = "maxSurge" if answer.surging else "maxUnavailable"
@@ -187,9 +187,17 @@ def verdict(answer: Forecast) -> str:
             return (
                 f"Stops {after} at {reached}: {stuck} that did not become ready {word} up {budget}."
             )
+        case "stopped" if _is_outage(answer):
+            silent = f"{len(answer.silent):,} NotReady nodes"
+            return f"Stops {after} at {reached}: {silent} are an outage, and all of them count."
         case "stopped":
             return f"Stops {after} at {reached}: {answer.message}."
     return f"Still not done after {show_duration(answer.seconds)}, at {reached}."
+
+
+def _is_outage(answer: Forecast) -> bool:
+    """Whether so many nodes are silent that they use up the budget (R4)."""
+    return len(answer.silent) > max(answer.budget, answer.nodes // 10)
 
 
 def _holder(answer: Forecast) -> str:
@@ -197,6 +205,8 @@ def _holder(answer: Forecast) -> str:
         return "it is paused"
     if answer.on_delete:
         return "with OnDelete a node is updated when somebody deletes its pod"
+    if answer.partition and answer.selector:
+        return f"partition and the selector hold {count_of(answer.held, 'node')} back"
     if answer.partition:
         return f"partition holds {count_of(answer.held, 'node')} back"
     return f"the selector leaves out {count_of(answer.held, 'node')}"
@@ -232,6 +242,8 @@ def _names(names: tuple[str, ...]) -> str:
 
 def _advice(answer: Forecast) -> str:
     match answer.ending:
+        case "stopped" if _is_outage(answer):
+            return "Nothing is taken from the other nodes until most of those are back."
         case "stopped":
             return (
                 "All other nodes keep the old version. Mend the new one or go back to the old: "
@@ -239,6 +251,8 @@ def _advice(answer: Forecast) -> str:
             )
         case "held" if answer.paused:
             return "Set paused to false to go on."
+        case "held" if answer.selector and not answer.updated:
+            return "No node has the labels of the selector: give some with --label KEY=VALUE:N."
         case "held" if answer.partition:
             return "Lower partition to go on."
         case "held" if answer.selector:
