@@ -69,7 +69,8 @@ def _judge_deletion(referee: Referee, pod: Pod) -> str:
 
 def _judge_successor(referee: Referee, pod: Pod) -> str:
     """A pod after others that ended comes when they are over, and knows how many there were."""
-    ended = [each for each in referee.pods_on(node_of(pod)) if each.finished]
+    # Without its hash a pod cannot be seen.
+    ended = [each for each in referee.pods_on(node_of(pod)) if each.finished and each.hash]
     ended = [each for each in ended if each.uid != pod.uid]
     if not ended:
         return ""
