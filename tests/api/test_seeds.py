@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from everynode.api import keys
+from everynode.api.conversion import convert
 from everynode.api.daemonset import Amount
 from everynode.api.validation import validate_daemonset, validate_template
-from everynode.api.versions import convert, decode_daemonset
+from everynode.api.versions import decode_daemonset
 
 Object = dict[str, Any]
 SEEDS = Path(__file__).parent / "seeds"

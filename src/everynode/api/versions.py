@@ -1,4 +1,4 @@
-"""What a stored DaemonSet means, whichever kind and version it is; and how versions convert.
+"""What a stored DaemonSet means, whichever kind and version it is.
 
 Decoding never fails on a bad value: the value is named in `faults`, and what is taken in its place
 is what touches the fewest pods.
@@ -91,7 +91,7 @@ def decode_daemonset(raw: bytes | Object, *, flavour: Flavour | None = None) -> 
         history_limit=own.history_limit,
         pre_delete=own.pre_delete,
         progressive=kind is Flavour.ADVANCED
-        and _is_progressive(own.partitioned, metadata.annotations),
+        and is_progressive(own.partitioned, metadata.annotations),
         status=_read_status(envelope.status, faults),
         faults=tuple(faults),
     )
@@ -121,7 +121,7 @@ def _read_own(kind: Flavour, stored: tuple[tuple[str, bytes], ...], *, templated
         burst=_read_burst(kind, spec.get("burstReplicas")),
         history_limit=_read_number(spec.get("revisionHistoryLimit"), 10),
         pre_delete=_read_hook(kind, spec.get("lifecycle")),
-        partitioned=_partitioned(spec),
+        partitioned=partitioned(spec),
         faults=tuple(_own_faults(kind, spec, templated=templated)),
     )
 
@@ -272,13 +272,13 @@ def _readable_hook(lifecycle: object) -> bool:
     )
 
 
-def _partitioned(spec: Object) -> object:
+def partitioned(spec: Object) -> object:
     """The field that tells whether creation is progressive; None where nothing is said."""
     scale = spec.get("scaleStrategy")
     return scale.get("partitionedScaling") if isinstance(scale, dict) else None
 
 
-def _is_progressive(field: object, annotations: dict[str, str]) -> bool:
+def is_progressive(field: object, annotations: dict[str, str]) -> bool:
     """The field decides where it is set; else the annotation of the older version."""
     if field is not None:
         return field is not False
@@ -378,107 +378,3 @@ def _encode_condition(condition: Condition) -> Object:
         if value
     }
     return made
-
-
-# --- Conversion --------------------------------------------------------------------------------
-
-# What the native kind has no field for; a DaemonSet that uses it cannot become a native one.
-_ONLY_ADVANCED: Final = ("rollingUpdateType", "type", "partition", "selector", "paused")
-
-
-def convert(daemonset: Object, to_version: str) -> Object:
-    """The same DaemonSet in another version, said as that version says it.
-
-    ValueError if the version has no DaemonSet, or if the native kind cannot say it.
-    """
-    flavour_of(to_version)
-    made: Object = msgspec.json.decode(msgspec.json.encode(daemonset))
-    made["apiVersion"] = to_version
-    if flavour_of(str(daemonset.get("apiVersion"))) is Flavour.NATIVE:
-        return made if to_version == keys.APPS_V1 else _leave_native(made)
-    spec = made.get("spec")
-    if isinstance(spec, dict):
-        _spell_type(spec, surging=to_version == keys.V1ALPHA1)
-        _move_progressive(made, spec, to_version)
-    _move_hash(made, to_version)
-    if to_version == keys.APPS_V1:
-        _require_native(made)
-    return made
-
-
-def _leave_native(made: Object) -> Object:
-    """Drop what would make Kruise's controller take every pod for an updated one."""
-    metadata = made.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    if isinstance(annotations, dict):
-        annotations.pop(keys.TEMPLATE_GENERATION, None)
-    return made
-
-
-def _spell_type(spec: Object, *, surging: bool) -> None:
-    """Use the field's own spelling, and Surging only where Kruise knows it."""
-    strategy = spec.get("updateStrategy")
-    rolling = strategy.get("rollingUpdate") if isinstance(strategy, dict) else None
-    if not isinstance(rolling, dict):
-        return
-    how = rolling.pop("type", None)
-    if how and not rolling.get("rollingUpdateType"):
-        rolling["rollingUpdateType"] = how
-    if rolling.get("rollingUpdateType") == "Surging" and not surging:
-        rolling["rollingUpdateType"] = "Standard"
-        for name, value in (("maxSurge", 1), ("maxUnavailable", 0)):
-            if rolling.get(name) is None:
-                rolling[name] = value
-
-
-def _move_progressive(made: Object, spec: Object, to_version: str) -> None:
-    """An annotation in v1alpha1, a field in v1beta1; the field decides where both are set."""
-    if not isinstance(made.get("metadata"), dict):
-        made["metadata"] = {}
-    metadata = made["metadata"]
-    annotations, field = _map(metadata.get("annotations")), _partitioned(spec)
-    progressive = _is_progressive(field, annotations)
-    rest = {name: text for name, text in annotations.items() if name != keys.PROGRESSIVE_CREATE}
-    scale = {
-        name: value
-        for name, value in _map(spec.pop("scaleStrategy", None)).items()
-        if name != "partitionedScaling"
-    }
-    if to_version != keys.V1BETA1 and progressive:
-        rest[keys.PROGRESSIVE_CREATE] = "true"
-    elif progressive:
-        scale["partitionedScaling"] = True
-    if scale:
-        spec["scaleStrategy"] = scale
-    if rest or annotations:
-        metadata["annotations"] = rest
-
-
-def _map(value: object) -> Object:
-    return value if isinstance(value, dict) else {}
-
-
-def _move_hash(made: Object, to_version: str) -> None:
-    status = made.get("status")
-    if not isinstance(status, dict):
-        return
-    revision = status.pop("updateRevision", None) or status.get("daemonSetHash")
-    status.pop("daemonSetHash", None)
-    name = "updateRevision" if to_version == keys.V1BETA1 else "daemonSetHash"
-    if revision and to_version != keys.APPS_V1:
-        status[name] = revision
-
-
-def _require_native(made: Object) -> None:
-    spec = _map(made.get("spec"))
-    rolling = _map(_map(spec.get("updateStrategy")).get("rollingUpdate"))
-    if rolling.get("rollingUpdateType") == RollingType.STANDARD.value:
-        del rolling["rollingUpdateType"]
-    used = [f"spec.updateStrategy.rollingUpdate.{n}" for n in _ONLY_ADVANCED if rolling.get(n)]
-    used += [f"spec.{n}" for n in ("lifecycle", "scaleStrategy") if spec.get(n)]
-    spec.pop("burstReplicas", None)
-    annotations = _map(_map(made.get("metadata")).get("annotations"))
-    if annotations.get(keys.PROGRESSIVE_CREATE) == "true":
-        used.append(f"metadata.annotations[{keys.PROGRESSIVE_CREATE}]")
-    if used:
-        raise ValueError(f"the native DaemonSet has no {', '.join(used)}; remove it first")

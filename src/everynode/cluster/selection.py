@@ -7,7 +7,8 @@ from functools import lru_cache
 
 import msgspec
 
-from everynode.api.selector import Matcher, SelectorError, parse_fields, parse_query
+from everynode.api.fields import parse_fields
+from everynode.api.selector import Matcher, SelectorError, parse_query
 from everynode.cluster.errors import bad_request
 from everynode.cluster.store import Record
 
