@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from everynode.cli.worlds import Effort, run_all
+from everynode.cli.errors import UserError
+from everynode.cli.worlds import Effort, crash, run_all
 from everynode.sim.campaign import Outcome, outcome_of
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Plan
@@ -80,3 +83,20 @@ def test_ctrl_c_tells_what_was_found_so_far(
     said = capsys.readouterr()
     assert "2 seeds: 2 broke a promise" in said.out
     assert "stopped after 2 of 5 seeds" in said.err
+
+
+def killed(seed: int) -> list[Outcome]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return []
+
+
+def test_a_process_that_dies_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="try fewer --jobs"):
+        run_all(killed, range(2), Effort(2, tmp_path), total=2, what="seed", as_json=False)
+
+
+def test_a_plan_that_breaks_by_itself_has_no_crash_points(tmp_path: Path) -> None:
+    plan = impatient(1)[0].plan
+    assert plan is not None
+    with pytest.raises(UserError, match="a promise is broken in seed 1 without a crash"):
+        crash([plan], Effort(1, tmp_path), stale=False, as_json=False)

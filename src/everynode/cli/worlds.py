@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -18,7 +19,7 @@ from everynode.cli.verdict import MOST_FILES, Finding, as_object, keep, lines, t
 from everynode.cli.words import count_of, show_duration
 from everynode.clock import SystemClock
 from everynode.sim.campaign import Outcome, Tally, play_seed, spread
-from everynode.sim.enumerate import crash_points, play_point, play_stale_point
+from everynode.sim.enumerate import Unsound, crash_points, play_point, play_stale_point
 from everynode.sim.plan import Happening, Plan
 from everynode.sim.replay import ReplayError, load, tell
 from everynode.sim.scenarios import SCENARIOS
@@ -115,7 +116,10 @@ def play_seeds(seeds: range, effort: Effort, *, as_json: bool) -> None:
 
 def crash(plans: Sequence[Plan], effort: Effort, *, stale: bool, as_json: bool) -> None:
     """Kill the controller at every request of some plans; exits with 1 if a promise was broken."""
-    tasks = [(plan, point) for plan in plans for point in crash_points(plan)]
+    try:
+        tasks = [(plan, point) for plan in plans for point in crash_points(plan)]
+    except Unsound as error:
+        raise UserError(f"a promise is broken in {error}; see --scenario") from None
     work: Callable[[tuple[Plan, Happening]], Sequence[Outcome]]
     work = play_stale_point if stale else play_point
     run_all(work, tasks, effort, total=len(tasks), what="crash point", as_json=as_json)
@@ -143,7 +147,10 @@ def run_all(
             progress.show(done, f"{len(tally.broken)} broken" if tally.broken else "")
     except KeyboardInterrupt:
         interrupted = True
-    progress.end()
+    except BrokenProcessPool:
+        raise UserError("a process died, perhaps for lack of memory; try fewer --jobs") from None
+    finally:
+        progress.end()
     seconds = clock.monotonic() - began
     findings = _findings(tally, effort.folder, shrunk=0 if interrupted else MOST_SHRUNK)
     if as_json:

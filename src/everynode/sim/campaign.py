@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import logging
 import multiprocessing
@@ -23,8 +22,6 @@ from everynode.sim.world import Result, play
 
 T = TypeVar("T")
 _AHEAD: Final = 4  # pieces of work that wait for each worker
-# Worlds are full of cycles, and one lives for a tenth of a second: looking often finds little.
-_GARBAGE: Final = (20_000, 10, 50)
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -108,5 +105,3 @@ def _begin() -> None:
     """A worker is told by its parent when to end; it has nothing to say itself."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable()
-    gc.freeze()
-    gc.set_threshold(*_GARBAGE)
