@@ -11,6 +11,7 @@ from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import (
     Referee,
     is_preparing,
+    is_seen,
     is_true,
     node_of,
     state_of,
@@ -90,7 +91,7 @@ def judge_taking(
     if not wants(referee.life(node)).stays(referee.scene.nodes[node]):
         return ""  # misplaced
     others = [each for each in referee.staying(node) if each.uid != pod.uid]
-    others = [each for each in others if each.uid not in taken]
+    others = [each for each in others if each.uid not in taken and is_seen(each)]
     if _is_one_too_many(referee, pod, others):
         if referee.is_up(pod) and not any(map(referee.is_up, others)):
             return "S1: of several pods the one that is available was taken"

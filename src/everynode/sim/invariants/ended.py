@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from everynode.api.objects import Pod
 from everynode.api.times import seconds
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.referee import Referee, node_of, wants
+from everynode.sim.invariants.referee import Referee, is_seen, node_of, wants
 from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, views
 from everynode.sim.record import Commit
 
@@ -69,8 +69,7 @@ def _judge_deletion(referee: Referee, pod: Pod) -> str:
 
 def _judge_successor(referee: Referee, pod: Pod) -> str:
     """A pod after others that ended comes when they are over, and knows how many there were."""
-    # Without its hash a pod cannot be seen.
-    ended = [each for each in referee.pods_on(node_of(pod)) if each.finished and each.hash]
+    ended = [each for each in referee.pods_on(node_of(pod)) if each.finished and is_seen(each)]
     ended = [each for each in ended if each.uid != pod.uid]
     if not ended:
         return ""

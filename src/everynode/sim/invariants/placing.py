@@ -10,7 +10,7 @@ from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import Pod
 from everynode.api.selector import matches
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.referee import Referee, node_of
+from everynode.sim.invariants.referee import Referee, is_seen, node_of
 from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, pods_of, views
 from everynode.sim.record import Commit, Scene
 
@@ -67,6 +67,7 @@ class OnePerNode(Invariant):
     def _has_room(self, commit: Commit, referee: Referee) -> bool:
         """Whether at most maxSurge nodes have two pods, with what we created since that view."""
         there = [pod for pods in referee.pods.values() for pod in pods if not pod.finished]
+        there = [pod for pod in there if is_seen(pod)]
         for each in reversed(self.record.commits):
             if each.version <= referee.scene.version:
                 break

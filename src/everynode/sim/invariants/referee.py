@@ -101,6 +101,11 @@ def amounts(resources: Resources) -> tuple[tuple[str, str, str], ...]:
     return tuple((kind, name, str(each[name])) for kind, each in both for name in sorted(each))
 
 
+def is_seen(pod: Pod) -> bool:
+    """Whether the pod is watched: without its label nobody is told of it."""
+    return keys.REVISION_HASH in pod.metadata.labels
+
+
 def is_true(pod: Pod, kind: str) -> bool:
     """Whether a condition of the pod is True."""
     condition = pod.condition(kind)
