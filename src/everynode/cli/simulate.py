@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import click
 
-from everynode.cli import prospect, worlds
 from everynode.cli.errors import UserError
 
 SEEDS: Final = 100
@@ -140,34 +139,16 @@ _NAMES: Final = {"files": "-f", "listed": "--list", "crash_points": "--crash-poi
 
 
 def _answer(options: dict[str, Any]) -> None:
+    """Import late: what is simulated needs nearly everything, its help needs nothing."""
     as_json = options["output"] == "json"
     if options["files"]:
+        from everynode.cli import prospect
+
         prospect.show(options, as_json=as_json)
-    elif options["listed"]:
-        worlds.list_scenarios()
-    elif options["replay"]:
-        worlds.replay(Path(options["replay"]), as_json=as_json)
-    elif options["crash_points"] or options["scenario"]:
-        _of_scenarios(options, as_json=as_json)
     else:
-        count = options["seeds"] or SEEDS
-        seeds = range(options["first"], options["first"] + count)
-        worlds.play_seeds(seeds, _effort(options), as_json=as_json)
+        from everynode.cli import worlds
 
-
-def _of_scenarios(options: dict[str, Any], *, as_json: bool) -> None:
-    plans = worlds.scenarios(options["scenario"])
-    if options["crash_points"]:
-        worlds.crash(plans, _effort(options), stale=options["stale"], as_json=as_json)
-    else:
-        worlds.show(plans[0], as_json=as_json)
-
-
-def _effort(options: dict[str, Any]) -> worlds.Effort:
-    folder: Path = options["folder"]
-    if not folder.is_dir():
-        raise UserError(f"--save {folder}: there is no such folder")
-    return worlds.Effort(options["jobs"] or worlds.cores(), folder)
+        worlds.answer({**options, "seeds": options["seeds"] or SEEDS}, as_json=as_json)
 
 
 @contextmanager

@@ -45,6 +45,30 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def answer(options: dict[str, Any], *, as_json: bool) -> None:
+    """What was asked on the command line about simulated worlds."""
+    if options["listed"]:
+        list_scenarios()
+    elif options["replay"]:
+        replay(Path(options["replay"]), as_json=as_json)
+    elif options["crash_points"]:
+        plans = scenarios(options["scenario"])
+        crash(plans, _effort(options), stale=options["stale"], as_json=as_json)
+    elif options["scenario"]:
+        show(scenarios(options["scenario"])[0], as_json=as_json)
+    else:
+        first: int = options["first"]
+        seeds = range(first, first + options["seeds"])
+        play_seeds(seeds, _effort(options), as_json=as_json)
+
+
+def _effort(options: dict[str, Any]) -> Effort:
+    folder: Path = options["folder"]
+    if not folder.is_dir():
+        raise UserError(f"--save {folder}: there is no such folder")
+    return Effort(options["jobs"] or cores(), folder)
+
+
 # --- One world -----------------------------------------------------------------------------------
 
 
