@@ -67,14 +67,15 @@ def views(record: Record, commit: Commit) -> Iterator[tuple[Scene, int]]:
     """
     floors = _Floors(record, commit)
     seen: list[Scene] = []
-    for scene in islice(reversed(record.scenes), 1, None):
+    back = islice(reversed(record.scenes), 1, None)
+    for scene in back:
         seen.append(scene)
-        if scene.version <= floors.lowest:
-            break
-    for scene in seen:
         yield scene, scene.version
         if scene.version <= floors.highest:
             break
+    # Most decisions are plainly right; only the others are worth the way back to the lowest.
+    while seen[-1].version > floors.lowest and (older := next(back, None)) is not None:
+        seen.append(older)
     yield from _mixed(seen, floors)
 
 

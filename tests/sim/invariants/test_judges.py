@@ -1,0 +1,188 @@
+"""Every promise, broken once on purpose: a rogue controller writes what no controller may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from everynode.api.objects import Pod
+from everynode.kube import verbs
+from everynode.kube.requests import Request
+from everynode.kube.resources import ADVANCED, NODES, PODS, REVISIONS
+from everynode.sim.loop import SimLoop
+from everynode.sim.manifest import daemonset
+from everynode.sim.plan import Happening, Plan, Timing
+from everynode.sim.record import Asked
+from everynode.sim.world import World
+
+Deed = Callable[[World], Iterator[Request]]
+ROGUE = "controller-9.1"
+AT = 30.0
+WATCHED = (
+    "nodes",
+    "pods",
+    "controllerrevisions.apps",
+    "daemonsets.apps",
+    "daemonsets.apps.kruise.io",
+)
+
+
+def _play(deed: Deed, manifest: dict[str, Any], *, controllers: int, images: str) -> list[str]:
+    """Which promises are broken, with their reasons, when a rogue does something at 30 s."""
+    happenings: tuple[Happening, ...] = ()
+    if images:
+        happenings = (Happening("set-image", at=20.0, args={"image": images}),)
+    plan = Plan(
+        1,
+        nodes=3,
+        manifests=(manifest,),
+        happenings=happenings,
+        timing=Timing(stop=30.0),
+        controllers=controllers,
+        quiet_at=40.0,
+        patience=60.0,
+    )
+    loop = SimLoop(1)
+    world = World(loop, plan)
+
+    async def misbehave() -> None:
+        await world.clock.sleep(AT)
+        for request in deed(world):
+            time, now = world.clock.monotonic(), world.clock.now()
+            # Whoever knows everything up to now has no excuse.
+            version = world.api.store.version
+            floors = dict.fromkeys(WATCHED, version)
+            world.record.acting = Asked(ROGUE, request, time, now, time, version, floors)
+            response = await world.api.handle(request)
+            world.record.acting = None
+            assert response.ok, response.body
+
+    rogue = loop.create_task(misbehave())
+    result = loop.run_until_complete(world.live())
+    rogue.result()
+    loop.close()
+    return [f"{each.promise}: {each.message}" for each in result.breaches]
+
+
+def _pods(world: World) -> list[Pod]:
+    pods = world.record.scene.pods.values()
+    return sorted((pod for pod in pods if not pod.terminating), key=lambda pod: pod.spec.node_name)
+
+
+def _delete(pod: Pod) -> Request:
+    meta = pod.metadata
+    return verbs.delete(
+        PODS, pod.name, namespace="default", uid=meta.uid, version=meta.resource_version
+    )
+
+
+def _stored(world: World, kind: str, name: str) -> dict[str, Any]:
+    record = world.api.store.collection(kind).get("default", name)
+    assert record is not None
+    found: dict[str, Any] = msgspec.json.decode(record.body)
+    return found
+
+
+def take_one(world: World) -> Iterator[Request]:
+    yield _delete(_pods(world)[0])
+
+
+def take_blindly(world: World) -> Iterator[Request]:
+    yield verbs.delete(PODS, _pods(world)[0].name, namespace="default")
+
+
+def double(world: World) -> Iterator[Request]:
+    """Another pod of the same revision on the same node."""
+    obj = _stored(world, "pods", _pods(world)[0].name)
+    meta = {key: obj["metadata"][key] for key in ("labels", "ownerReferences")}
+    body = {**obj, "metadata": {**meta, "name": "double", "namespace": "default"}}
+    body.pop("status")
+    yield verbs.create(PODS, body, namespace="default")
+
+
+def let_the_server_name_it(world: World) -> Iterator[Request]:
+    obj = _stored(world, "pods", _pods(world)[0].name)
+    meta = {key: obj["metadata"][key] for key in ("labels", "ownerReferences")}
+    body = {**obj, "metadata": {**meta, "generateName": "agent-", "namespace": "default"}}
+    body.pop("status")
+    yield verbs.create(PODS, body, namespace="default")
+
+
+def label_a_node(world: World) -> Iterator[Request]:
+    yield verbs.patch(NODES, "node-0001", {"metadata": {"labels": {"a": "b"}}})
+
+
+def let_go(world: World) -> Iterator[Request]:
+    """Set a pod free that matches."""
+    pod = _pods(world)[0]
+    body = {"metadata": {"uid": pod.uid, "ownerReferences": None}}
+    yield verbs.patch(PODS, pod.name, body, namespace="default")
+
+
+def change_the_image(world: World) -> Iterator[Request]:
+    """In place, without closing the gate and without saying of which revision it is."""
+    pod = _pods(world)[0]
+    containers = [{"name": "agent", "image": "agent:v7"}]
+    body = {"metadata": {"uid": pod.uid}, "spec": {"containers": containers}}
+    kind = "application/strategic-merge-patch+json"
+    yield verbs.patch(PODS, pod.name, body, kind=kind, namespace="default")
+
+
+def renumber(world: World) -> Iterator[Request]:
+    name, revision = next(iter(world.record.scene.revisions.items()))
+    body = {"metadata": {"uid": revision.metadata.uid}, "revision": 0}
+    yield verbs.patch(REVISIONS, name, body, namespace="default")
+
+
+def drop_a_used_revision(world: World) -> Iterator[Request]:
+    name, revision = next(iter(world.record.scene.revisions.items()))
+    meta = revision.metadata
+    yield verbs.delete(
+        REVISIONS, name, namespace="default", uid=meta.uid, version=meta.resource_version
+    )
+
+
+def forget_what_was_observed(world: World) -> Iterator[Request]:
+    ds = next(iter(world.record.scene.sets.values()))
+    body = {"metadata": {"uid": ds.uid}, "status": {"observedGeneration": 0}}
+    yield verbs.patch(ADVANCED, ds.name, body, namespace="default", subresource="status")
+
+
+PLAIN = daemonset(rolling={"maxUnavailable": 1})
+SURGING = daemonset(rolling={"maxSurge": 1, "maxUnavailable": 0})
+HOOKED = daemonset(
+    lifecycle={"preDelete": {"labelsHandler": {"hook": "yes"}}}, labels={"hook": "yes"}
+)
+CASES = [
+    ("S1a", take_one, PLAIN, 1, "agent:v2"),
+    ("S1: a Ready pod was taken before", take_one, SURGING, 1, "agent:never-ready"),
+    ("S2", double, PLAIN, 1, ""),
+    ("S3/S4", take_one, daemonset(rolling={"partition": 3}), 1, "agent:v2"),
+    ("S5", take_one, daemonset(rolling={"paused": True}), 1, "agent:v2"),
+    ("S6", label_a_node, PLAIN, 1, ""),
+    ("S6", let_go, PLAIN, 1, ""),
+    ("S7", take_one, PLAIN, 1, ""),
+    ("S8", renumber, PLAIN, 1, ""),
+    ("S8", drop_a_used_revision, PLAIN, 1, ""),
+    ("S9", change_the_image, PLAIN, 1, ""),
+    ("S10", take_one, HOOKED, 1, ""),
+    ("S11", forget_what_was_observed, PLAIN, 1, ""),
+    ("S12", take_blindly, PLAIN, 1, ""),
+    ("S12", let_the_server_name_it, PLAIN, 1, ""),
+    ("S13", take_one, PLAIN, 2, ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("promise", "deed", "manifest", "controllers", "images"),
+    CASES,
+    ids=[f"{promise[:6].strip(':')}-{deed.__name__}" for promise, deed, *_ in CASES],
+)
+def test_a_broken_promise_is_noticed(
+    promise: str, deed: Deed, manifest: dict[str, Any], controllers: int, images: str
+) -> None:
+    broken = _play(deed, manifest, controllers=controllers, images=images)
+    assert any(promise in text for text in broken), broken
