@@ -61,10 +61,10 @@ def _play(deed: Deed, manifest: dict[str, Any], *, controllers: int, images: str
             assert response.ok, response.body
 
     rogue = loop.create_task(misbehave())
-    result = loop.run_until_complete(world.live())
+    loop.run_until_complete(world.live())
     rogue.result()
     loop.close()
-    return [f"{each.promise}: {each.message}" for each in result.breaches]
+    return [text for _, text in world.notes if text.startswith("BROKEN ")]
 
 
 def _pods(world: World) -> list[Pod]:
@@ -151,6 +151,18 @@ def forget_what_was_observed(world: World) -> Iterator[Request]:
     yield verbs.patch(ADVANCED, ds.name, body, namespace="default", subresource="status")
 
 
+def empty_and_fill(world: World) -> Iterator[Request]:
+    """The same pod goes and comes, four times."""
+    pod = _pods(world)[0]
+    obj = _stored(world, "pods", pod.name)
+    meta = {key: obj["metadata"][key] for key in ("labels", "ownerReferences", "name")}
+    body = {**obj, "metadata": {**meta, "namespace": "default"}}
+    body.pop("status")
+    for _ in range(4):
+        yield verbs.delete(PODS, pod.name, namespace="default", grace_seconds=0)
+        yield verbs.create(PODS, body, namespace="default")
+
+
 PLAIN = daemonset(rolling={"maxUnavailable": 1})
 SURGING = daemonset(rolling={"maxSurge": 1, "maxUnavailable": 0})
 HOOKED = daemonset(
@@ -173,6 +185,7 @@ CASES = [
     ("S12", take_blindly, PLAIN, 1, ""),
     ("S12", let_the_server_name_it, PLAIN, 1, ""),
     ("S13", take_one, PLAIN, 2, ""),
+    ("L4", empty_and_fill, PLAIN, 1, ""),
 ]
 
 
