@@ -68,6 +68,7 @@ WATCHES = [
     watch(MAPS, "", accept=TABLE),
     watch(MAPS, "includeObject=Object", accept=OLD_TABLE),
     watch(MAPS, f"{WATCH_LIST}&allowWatchBookmarks=true", accept=METADATA),
+    watch(MAPS, f"{WATCH_LIST}&allowWatchBookmarks=true", accept=TABLE),
     watch(MAPS, "limit=1&resourceVersion=<BEGIN>"),
     watch(PODS, f"fieldSelector={quote('spec.nodeName=n1')}"),
     watch(PODS, f"fieldSelector={quote('status.phase!=Running')}"),

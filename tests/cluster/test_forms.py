@@ -92,3 +92,28 @@ async def test_protobuf_first_and_json_second_is_answered_in_json(cluster: Clust
     accept = "application/vnd.kubernetes.protobuf,application/json"
     answer = await cluster.get(MAPS, accept=accept)
     assert answer.body["kind"] == "ConfigMapList"
+
+
+async def test_watched_table_says_in_a_row_that_everything_was_sent(cluster: Cluster) -> None:
+    await cluster.create(PODS, pod("a"))
+    query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    watch = await cluster.watch(f"{PODS}?{query}&includeObject=None", accept=TABLE)
+    (_, first), (kind, end) = await watch.event(), await watch.event()
+    assert (kind, first["rows"][0]["object"]) == ("BOOKMARK", None)
+    [row] = end["rows"]
+    assert row["cells"][:3] == ["", "0/0", ""]
+    assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_write_is_answered_in_the_form_that_is_wanted(cluster: Cluster) -> None:
+    made = (await cluster.ask("POST", MAPS, config_map("a", x="y"), accept=METADATA)).body
+    assert (made["kind"], made["metadata"]["name"]) == ("PartialObjectMetadata", "a")
+    assert "data" not in made
+    gone = (await cluster.ask("DELETE", MAPS, accept=LIST)).body
+    assert gone["kind"] == "PartialObjectMetadataList"
+
+
+async def test_write_whose_answer_nobody_takes_is_not_done(cluster: Cluster) -> None:
+    answer = await cluster.ask("POST", MAPS, config_map("a"), accept="text/html")
+    assert answer.status == 406
+    assert (await cluster.get(MAPS)).names == []

@@ -26,3 +26,11 @@ async def test_questions_are_not_stored(cluster: Cluster) -> None:
     before = cluster.api.store.version
     await cluster.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
     assert cluster.api.store.version == before
+
+
+async def test_there_is_no_table_of_a_review(cluster: Cluster) -> None:
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    assert (await cluster.ask("POST", path, {}, accept=table)).status == 406
+    answer = await cluster.ask("POST", path, {}, accept=f"{table},application/json")
+    assert answer.body["kind"] == "SelfSubjectReview"

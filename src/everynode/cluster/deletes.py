@@ -9,7 +9,7 @@ import msgspec
 from everynode.api.times import format_time, parse_time
 from everynode.cluster import errors
 from everynode.cluster.calls import Call
-from everynode.cluster.forms import Plain
+from everynode.cluster.forms import form_of
 from everynode.cluster.reads import JSON_HEADERS, selection_of
 from everynode.cluster.received import Part, read_part
 from everynode.cluster.store import Record, make_record
@@ -42,7 +42,11 @@ class Options(msgspec.Struct, rename="camel", kw_only=True):
 def delete(call: Call) -> Response:
     """DELETE of one object."""
     options = read_options(call)
-    return delete_object(call, call.record(), options)
+    record = call.record()
+    left, gone = delete_object(call, record, options)
+    if gone and not call.kind.rules.returns_deleted:
+        return Response(200, msgspec.json.encode(_success(call, record)), JSON_HEADERS)
+    return Response(200, form_of(call).one(left), JSON_HEADERS)
 
 
 def delete_collection(call: Call) -> Response:
@@ -54,7 +58,7 @@ def delete_collection(call: Call) -> Response:
         one = call.about(record)
         delete_object(one, record, options)
     meta = {"resourceVersion": str(call.site.store.version)}
-    return Response(200, Plain(call).many(records, meta), JSON_HEADERS)
+    return Response(200, form_of(call).many(records, meta), JSON_HEADERS)
 
 
 def read_options(call: Call) -> Options:
@@ -99,31 +103,26 @@ def _fault(path: str, message: str) -> errors.Refusal:
     return errors.bad_option("Delete", path, message)
 
 
-def delete_object(call: Call, record: Record, options: Options) -> Response:
-    """Delete one object as far as it can be now."""
+def delete_object(call: Call, record: Record, options: Options) -> tuple[Record, bool]:
+    """Delete one object as far as it can be now: what is or was last of it, and is it gone?"""
     check_preconditions(call, record, options)
     obj = call.stored(record)
     if why := call.kind.rules.undeletable(obj):
         raise errors.forbidden(call.kind, record.name, why)
     dry = bool(options.dry_run)
     changed = _mark(call, obj, options)
-    if not changed and "deletionTimestamp" in obj["metadata"]:
-        if not finished(obj):
-            return _object(call, record)
-        return _removed(
-            call, record, record if dry else call.site.store.remove(call.collection, record)
-        )
     if not changed:
-        last = record if dry else call.site.store.remove(call.collection, record)
-        return _removed(call, record, last)
+        if "deletionTimestamp" in obj["metadata"] and not finished(obj):
+            return record, False
+        return record if dry else call.site.store.remove(call.collection, record), True
     fields = call.kind.rules.selectable(obj)
     if dry:
         marked = make_record(obj, record.version, fields=fields)
-        return _removed(call, record, marked) if finished(obj) else _object(call, marked)
+        return marked, finished(obj)
     marked = call.site.store.put(call.collection, obj, fields=fields)
     if finished(obj):
-        return _removed(call, marked, call.site.store.remove(call.collection, marked))
-    return _object(call, marked)
+        return call.site.store.remove(call.collection, marked), True
+    return marked, False
 
 
 def check_preconditions(call: Call, record: Record, options: Options) -> None:
@@ -200,23 +199,16 @@ def _finalizers(call: Call, meta: Object, options: Options) -> list[str]:
     return rest + wanted
 
 
-def _object(call: Call, record: Record) -> Response:
-    return Response(200, call.show(record), JSON_HEADERS)
-
-
-def _removed(call: Call, record: Record, last: Record) -> Response:
-    if call.kind.rules.returns_deleted:
-        return _object(call, last)
+def _success(call: Call, record: Record) -> Object:
     details: Object = {"name": record.name}
     if call.kind.group:
         details["group"] = call.kind.group
     details["kind"] = call.kind.plural
     details["uid"] = record.uid
-    status = {
+    return {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
         "status": "Success",
         "details": details,
     }
-    return Response(200, msgspec.json.encode(status), JSON_HEADERS)

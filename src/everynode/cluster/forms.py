@@ -19,6 +19,14 @@ Object = dict[str, Any]
 _VERSIONS: Final = ("v1", "v1beta1")
 _METADATA: Final = "PartialObjectMetadata"
 _INCLUDED: Final = ("Metadata", "Object", "None")
+_HIDDEN: Final = keys.TEMPLATE_GENERATION.encode()
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    metadata: msgspec.Raw
+
+
+_decode_meta: Final[Callable[[bytes], _Meta]] = msgspec.json.Decoder(_Meta).decode
 
 
 class Form(Protocol):
@@ -38,16 +46,19 @@ class Form(Protocol):
 
 
 def form_of(call: Call) -> Form:
-    """The form that the client of a call prefers."""
+    """The form that the client of a call prefers; refused if there is none that it takes."""
     accept = Accept(call.request.accept)
     if not accept.special:
         return Plain(call)
-    if (version := accept.wanted("Table", _VERSIONS)) is not None:
+    # What is only asked, and never listed, is not shown as a table.
+    if "list" in call.kind.verbs and (version := accept.wanted("Table", _VERSIONS)) is not None:
         return Tables(call, version)
     for kind, whole in ((_METADATA, False), (f"{_METADATA}List", True)):
         if (version := accept.wanted(kind, _VERSIONS)) is not None:
-            _check_number(call, kind, whole=whole)
-            return Metadata(version)
+            form = Metadata(call, version, whole=whole)
+            if call.flag("watch"):
+                form.check(whole=False)
+            return form
     if not accept.plain:
         raise _not_acceptable(accept, watch=call.flag("watch"))
     return Plain(call)
@@ -64,26 +75,12 @@ def _not_acceptable(accept: Accept, *, watch: bool) -> Refusal:
     return Refusal(406, "NotAcceptable", message, details={})
 
 
-def _check_number(call: Call, kind: str, *, whole: bool) -> None:
-    """One object has its metadata, a list has a list of them, and a watch brings one by one."""
-    lists = not call.name and not call.flag("watch")
-    if lists is whole:
-        return
-    group = call.kind.group.partition(".")[0] or "core"
-    shown = "unstructured.Unstructured" if call.kind.custom else f"{group}.{call.kind.kind}"
-    what = f"is a list (*{shown}List)" if lists else f"is not a list (*{shown})"
-    message = f"you requested {kind}, but the requested object {what}"
-    raise Refusal(406, "NotAcceptable", message)
-
-
 class Plain:
     """Objects as they are; items of lists do not repeat what the list says of them."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        kind = call.kind
         self._show: Callable[[Record], bytes] = call.show
-        self._prefix = f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()
 
     def one(self, record: Record) -> bytes:
         """The object."""
@@ -95,9 +92,10 @@ class Plain:
         if kind.custom:
             meta = {"continue": "", **meta}
         head = {"kind": kind.lists, "apiVersion": kind.api_version, "metadata": meta}
-        show, prefix, cut = self._show, self._prefix, len(self._prefix)
-        bodies = [show(record) for record in records]
+        bodies = [self._show(record) for record in records]
         if not kind.custom:
+            prefix = f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()
+            cut = len(prefix)
             bodies = [b"{" + b[cut:] if b.startswith(prefix) else b for b in bodies]
         items = b",".join(bodies)
         return b'%b,"items":[%b]}' % (msgspec.json.encode(head)[:-1], items)
@@ -135,24 +133,30 @@ class Tables:
         return self._render(records, meta)
 
     def bookmark(self, version: int, *, initial_end: bool) -> bytes:
-        """A table without rows."""
+        """A row of nothing but a version; how else could it say that everything was sent?"""
+        kind = self._call.kind
         meta = _bookmark_meta(version, initial_end=initial_end)
-        body = {"kind": "Table", "apiVersion": f"meta.k8s.io/{self._version}", "metadata": meta}
-        return msgspec.json.encode({**body, "columnDefinitions": None, "rows": []})
+        nothing = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}
+        told = "Metadata" if initial_end and self._include == "None" else self._include
+        return self._encode([nothing], None, include=told)
 
     def _render(self, records: Sequence[Record], meta: Object | None) -> bytes:
+        objects = [decode_object(self._call.show(record)) for record in records]
+        return self._encode(objects, meta, include=self._include)
+
+    def _encode(self, objects: Sequence[Object], meta: Object | None, *, include: str) -> bytes:
         headers, self._headers = self._headers, False
         made = table.render(
             self._call.kind.storage,
-            [decode_object(self._call.show(record)) for record in records],
+            objects,
             now=self._call.site.clock.now(),
             columns=self._columns,
-            include_object=self._include,
+            include_object=include,
             metadata=meta,
             headers=headers,
         )
         made["apiVersion"] = f"meta.k8s.io/{self._version}"
-        for row in made["rows"] if self._include == "Metadata" else ():
+        for row in made["rows"] if include == "Metadata" else ():
             row["object"] = {**row["object"], "apiVersion": made["apiVersion"]}
             row["object"]["metadata"] = _shown_metadata(row["object"]["metadata"])
         return msgspec.json.encode(made)
@@ -161,26 +165,50 @@ class Tables:
 class Metadata:
     """Who an object is, without what it is."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, call: Call, version: str, *, whole: bool) -> None:
+        self._kind = call.kind
+        self._whole = whole
         self._type = {"kind": _METADATA, "apiVersion": f"meta.k8s.io/{version}"}
+        self._head = msgspec.json.encode(self._type)[:-1]
 
     def one(self, record: Record) -> bytes:
         """The metadata of one object."""
-        return msgspec.json.encode(self._partial(record))
+        self.check(whole=False)
+        return self._cut(record)
 
     def many(self, records: Sequence[Record], meta: Object) -> bytes:
         """The metadata of all objects."""
-        items = [self._partial(record) for record in records]
+        self.check(whole=True)
+        items = b",".join(map(self._cut, records))
         head = {"kind": f"{_METADATA}List", "apiVersion": self._type["apiVersion"]}
-        return msgspec.json.encode({**head, "metadata": meta, "items": items})
+        return b'%b,"items":[%b]}' % (msgspec.json.encode({**head, "metadata": meta})[:-1], items)
 
     def bookmark(self, version: int, *, initial_end: bool) -> bytes:
         """Metadata with nothing but a version."""
         meta = _bookmark_meta(version, initial_end=initial_end)
         return msgspec.json.encode({**self._type, "metadata": meta})
 
-    def _partial(self, record: Record) -> Object:
-        return {**self._type, "metadata": _shown_metadata(decode_object(record.body)["metadata"])}
+    def _cut(self, record: Record) -> bytes:
+        """The metadata as it is stored, where nothing is to be left out of it."""
+        meta = bytes(_decode_meta(record.body).metadata)
+        if _HIDDEN in meta:
+            return msgspec.json.encode(self.partial(decode_object(record.body)))
+        return b'%b,"metadata":%b}' % (self._head, meta)
+
+    def check(self, *, whole: bool) -> None:
+        """Refuse to give one for a list or a list for one; a write has been done all the same."""
+        if whole is self._whole:
+            return
+        group = self._kind.group.partition(".")[0] or "core"
+        shown = "unstructured.Unstructured" if self._kind.custom else f"{group}.{self._kind.kind}"
+        asked = f"{_METADATA}List" if self._whole else _METADATA
+        what = f"is a list (*{shown}List)" if whole else f"is not a list (*{shown})"
+        message = f"you requested {asked}, but the requested object {what}"
+        raise Refusal(406, "NotAcceptable", message)
+
+    def partial(self, obj: Object) -> Object:
+        """An object without what it is."""
+        return {**self._type, "metadata": _shown_metadata(obj["metadata"])}
 
 
 def _shown_metadata(meta: Object) -> Object:
@@ -194,7 +222,7 @@ def _shown_metadata(meta: Object) -> Object:
 
 
 def _bookmark_meta(version: int, *, initial_end: bool) -> Object:
-    meta: Object = {"resourceVersion": str(version), "creationTimestamp": None}
+    meta: Object = {"resourceVersion": str(version)}
     if initial_end:
         meta["annotations"] = {"k8s.io/initial-events-end": "true"}
     return meta

@@ -29,6 +29,7 @@ from everynode.cluster.errors import (
     timed_out,
 )
 from everynode.cluster.expiry import Expiry
+from everynode.cluster.forms import form_of
 from everynode.cluster.kinds import Registry
 from everynode.cluster.paths import locate
 from everynode.cluster.store import Change, Store
@@ -151,6 +152,8 @@ class Api:
             return self._about_itself(request)
         call = Call(self.site, request, place, agent=agent)
         try:
+            if request.method != "GET":
+                form_of(call)  # an answer that nobody takes is refused before anything is done
             response = self._verb(call)(call)
         except Refusal as refusal:
             response = refusal.response()

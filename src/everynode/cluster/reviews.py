@@ -9,6 +9,7 @@ import msgspec
 from everynode.api.validation.faults import invalid as fault
 from everynode.cluster.calls import Call
 from everynode.cluster.errors import invalid
+from everynode.cluster.forms import Metadata, form_of
 from everynode.cluster.reads import JSON_HEADERS
 from everynode.cluster.received import read_object
 from everynode.kube.requests import Response
@@ -55,6 +56,7 @@ def who_am_i(call: Call) -> Response:
 
 
 def _answer(call: Call, status: Object) -> Response:
-    review = read_object(call)
-    review["metadata"] = {**review["metadata"], "creationTimestamp": None}
-    return Response(201, msgspec.json.encode({**review, "status": status}), JSON_HEADERS)
+    form = form_of(call)
+    review = {**read_object(call), "status": status}
+    shown = form.partial(review) if isinstance(form, Metadata) else review
+    return Response(201, msgspec.json.encode(shown), JSON_HEADERS)

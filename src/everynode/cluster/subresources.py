@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from everynode.cluster import errors, podparts, reads, writes
 from everynode.cluster.calls import Call
+from everynode.cluster.forms import form_of
 from everynode.cluster.reads import JSON_HEADERS
 from everynode.cluster.received import read_object
 from everynode.kube.requests import Response
@@ -38,7 +39,8 @@ def finalize(call: Call) -> Response:
     namespace["spec"] = {**(namespace.get("spec") or {}), "finalizers": finalizers}
     if not finalizers:
         del namespace["spec"]["finalizers"]
-    return Response(200, call.show(writes.commit(call, namespace, record)), JSON_HEADERS)
+    written = writes.commit(call, namespace, record)
+    return Response(200, form_of(call).one(written), JSON_HEADERS)
 
 
 _VERBS: Final[dict[tuple[str, str, str], Verb]] = {

@@ -11,6 +11,7 @@ from everynode.api.validation.metadata import check_metadata, check_metadata_upd
 from everynode.cluster import errors, managed_fields
 from everynode.cluster.calls import Call
 from everynode.cluster.errors import bad_request
+from everynode.cluster.forms import form_of
 from everynode.cluster.patching import applied, check_options, is_apply, patched
 from everynode.cluster.reads import JSON_HEADERS
 from everynode.cluster.received import read_object
@@ -237,7 +238,7 @@ def finished(obj: Object) -> bool:
 
 
 def _answer(call: Call, record: Record, status: int = 200) -> Response:
-    return Response(status, call.show(record), JSON_HEADERS)
+    return Response(status, form_of(call).one(record), JSON_HEADERS)
 
 
 def _keep_meta(meta: Object, old: Object, key: str) -> None:

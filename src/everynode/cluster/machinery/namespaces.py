@@ -7,13 +7,15 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from everynode.api.objects import Partial
+from everynode.api.times import format_time
 from everynode.clock import Clock
 from everynode.cluster.machinery.kinds import Kinds, discover
+from everynode.cluster.machinery.remains import Item, Remains, age, read_item
 from everynode.cluster.machinery.timers import Timers
 from everynode.cluster.machinery.writes import ask
 from everynode.kube import verbs
@@ -42,11 +44,16 @@ class _Spec(Partial, frozen=True):
     finalizers: tuple[str, ...] = ()
 
 
+class _Status(Partial, frozen=True):
+    conditions: list[dict[str, Any]] | None = None
+
+
 class Namespace(Partial, frozen=True):
     """A namespace as far as its end is concerned."""
 
     metadata: _Meta
     spec: _Spec = _Spec()
+    status: _Status = _Status()
 
 
 _decode: Final[Callable[[bytes], Namespace]] = msgspec.json.Decoder(Namespace).decode
@@ -57,6 +64,7 @@ class NamespaceController:
 
     def __init__(self, transport: Transport, clock: Clock, *, timers: Timers) -> None:
         self._transport = transport
+        self._clock = clock
         self._timers = timers
         self._namespaces: Cache[Namespace] = Cache()
         self._namespaces.subscribe(self._on_namespace)
@@ -65,6 +73,7 @@ class NamespaceController:
         )
         self._queue: asyncio.Queue[str] = asyncio.Queue()
         self._queued: dict[str, None] = {}
+        self._later: dict[str, None] = {}  # looked at again when their timer says so
         self._kinds: dict[str, Kinds] = {}  # of namespaces that are on their way out
 
     async def run(self) -> None:
@@ -92,49 +101,76 @@ class NamespaceController:
     async def _end(self, namespace: Namespace) -> None:
         name = namespace.metadata.name
         try:
-            if await self._empty(name):
+            remains = await self._empty(namespace)
+            namespace = await self._tell(namespace, remains)
+            if not remains:
                 await self._finalize(namespace)
                 return
         except NotFound:
             return
         except KubeError as error:
             _LOG.warning("%s, trying again", error)
-        self._timers.after(_AGAIN, partial(self._enqueue, name))
+        if name not in self._later:
+            self._later[name] = None
+            self._timers.after(_AGAIN, partial(self._again, name))
 
-    async def _empty(self, name: str) -> bool:
-        """Remove everything; pods first, as others may be needed by them. Is nothing left?"""
-        if not await self._clear(PODS, name):
-            return False
+    def _again(self, name: str) -> None:
+        self._later.pop(name, None)
+        self._enqueue(name)
+
+    async def _empty(self, namespace: Namespace) -> Remains:
+        """Remove everything; pods first, as others may be needed by them. What is left?"""
+        name = namespace.metadata.name
+        since = namespace.metadata.deletion_timestamp
+        remains = Remains(name, seconds=age(since, self._clock.now()))
+        remains.add(PODS, await self._clear(PODS, name))
+        if remains:
+            return remains
         kinds = self._kinds.get(name)
         if kinds is None:
             kinds = self._kinds[name] = await discover(self._transport)
-        left = [
-            resource
-            for resource in kinds.all
-            if resource.namespaced and resource != PODS and not await self._clear(resource, name)
-        ]
-        return not left
+        for resource in kinds.all:
+            if resource.namespaced and resource != PODS:
+                remains.add(resource, await self._clear(resource, name))
+        return remains
 
-    async def _clear(self, resource: Resource, namespace: str) -> bool:
-        """Delete what there is of a kind; whether there is nothing left."""
-        if not await self._any(resource, namespace):
-            return True
+    async def _tell(self, namespace: Namespace, remains: Remains) -> Namespace:
+        """Write down how far it has come, if that is new; the namespace as it is then."""
+        before = namespace.status.conditions or []
+        conditions = remains.conditions(before, format_time(self._clock.now()))
+        if conditions == before:
+            return namespace
+        meta = namespace.metadata
+        body = {
+            "metadata": {"resourceVersion": meta.resource_version},
+            "status": {"conditions": conditions},
+        }
+        request = verbs.patch(NAMESPACES, meta.name, body, subresource="status")
+        answer = await ask(self._transport, request)
+        if isinstance(answer, KubeError):
+            raise answer
+        return _decode(answer.body)
+
+    async def _clear(self, resource: Resource, namespace: str) -> list[Item]:
+        """Delete what there is of a kind; what is left of it."""
+        if not await self._some(resource, namespace, limit=1):
+            return []
         options = b'{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}'
         answer = await ask(
             self._transport, Request("DELETE", resource.path(namespace), body=options)
         )
         if isinstance(answer, KubeError):
             raise answer
-        return not await self._any(resource, namespace)
+        return await self._some(resource, namespace, limit=0)
 
-    async def _any(self, resource: Resource, namespace: str) -> bool:
-        page = verbs.list_page(resource, scope=Scope(namespace), limit=1)
+    async def _some(self, resource: Resource, namespace: str, *, limit: int) -> list[Item]:
+        page = verbs.list_page(resource, scope=Scope(namespace), limit=limit)
         answer = await ask(self._transport, page)
         if isinstance(answer, NotFound):
-            return False  # the kind is gone, and its objects with it
+            return []  # the kind is gone, and its objects with it
         if isinstance(answer, KubeError):
             raise answer
-        return bool(decode_page(answer.body).items)
+        return [read_item(resource, raw) for raw in decode_page(answer.body).items]
 
     async def _finalize(self, namespace: Namespace) -> None:
         meta = namespace.metadata
