@@ -110,7 +110,8 @@ class Api:
         except TimeoutError:
             return timed_out().response()
         except Exception as error:
-            _LOG.exception("request failed: %s %s", request.method, request.path)
+            if error is not self.site.store.error:  # that one is told by whoever runs us
+                _LOG.exception("request failed: %s %s", request.method, request.path)
             return internal(f"{type(error).__name__}: {error}").response()
 
     async def open(self, request: Request) -> Response | Watch:
