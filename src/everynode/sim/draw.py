@@ -8,7 +8,7 @@ from typing import Any, Final
 from everynode.sim.faults import FAULTS, Fault
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Object, Plan, Timing
-from everynode.sim.upheavals import upheavals
+from everynode.sim.upheavals import LONG, upheavals
 from everynode.sim.variety import vary_manifests, vary_story
 
 TAIL_EVERY: Final = 20  # one seed in so many stays for the long quiet end
@@ -28,7 +28,8 @@ def draw(seed: int) -> Plan:
     if hooked:
         times = [chance.uniform(10.0, _DISTURBED) for _ in range(5)]
         happenings += [Happening("release-hooks", at=round(t, 2)) for t in times]
-    last = max((each.at for each in happenings), default=0.0)
+    ends = (each.at + (each.seconds if each.seconds >= LONG else 0.0) for each in happenings)
+    last = max(ends, default=0.0)
     # What a clock that was an hour ahead has written lies in the future for an hour.
     jumped = any(each.what == "clock-jump" for each in happenings)
     return Plan(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _SETS: Final = "daemonsets.apps.kruise.io"
 _FURTHEST: Final = 6  # events that a lagging replica is behind
+LONG: Final = 1800.0  # seconds; for such a fault a world waits until it is over
 _OFTEN: Final = 0.35  # of all worlds know one of these
 
 
@@ -108,6 +109,11 @@ def _drift(chance: random.Random, at: float, nodes: int) -> Happening:
     return Happening("clock-drift", at=at, args={"rate": chance.choice((0.5, 2.0))})
 
 
+def _outage(chance: random.Random, at: float, nodes: int) -> Happening:
+    # Half an hour of retries is much to play: few worlds get it.
+    return Happening("outage", at=at, seconds=LONG if chance.random() < 0.2 else 200.0)
+
+
 def _freeze(shortest: float, longest: float) -> Any:
     def draw(chance: random.Random, at: float, nodes: int) -> Happening:
         return Happening("freeze", at=at, seconds=round(chance.uniform(shortest, longest), 2))
@@ -124,6 +130,7 @@ MORE: Final = (
     Fault("F20", "admission changes pods", timed("mutate-pods", 90.0), "mutate-pods"),
     Fault("F20", "admission takes too long", timed("slow-admission", 60.0), "slow-admission"),
     Fault("F23", "pages expire", timed("expiring-pages", 90.0), "expiring-pages"),
+    Fault("F25", "an outage of up to half an hour", _outage, "outage"),
     Fault("F36", "an image does not come", timed("quirk", images="agent:v* fail=stuck"), "quirk"),
     Fault("F36", "a node is deaf for long", on_node("slow-node", 300.0, factor=200), "slow-node"),
     Fault("F38", "many nodes join at once", timed("mass-join", count=12), "mass-join"),
