@@ -12,7 +12,7 @@ from everynode.sim.upheavals import LONG, upheavals
 from everynode.sim.variety import vary_manifests, vary_story
 
 TAIL_EVERY: Final = 20  # one seed in so many stays for the long quiet end
-ENCORE_EVERY: Final = 10  # one in so many must then show that it still works
+ENCORE_EVERY: Final = 20  # one in so many must then show that it still works
 _PATIENCE: Final = 3600.0  # seconds in which the world must settle
 _LONG_PATIENCE: Final = 8000.0
 _DISTURBED: Final = 90.0  # seconds in which things happen

@@ -37,6 +37,7 @@ _MANY: Final = 100  # nodes that can be looked at every time
 _REST: Final = 60.0  # seconds for which it must then stay as it is
 _TAIL: Final = 700.0  # the same at the long quiet end, on either side of a restart
 _RESTART: Final = 2.0  # seconds until a crashed process is there again
+_HANDS: Final = 16  # requests that the machinery has under way; none of them takes time here
 _MOST_BREACHES: Final = 5
 _MOST_TOLD: Final = 3  # of what is missing in a world that does not settle
 
@@ -88,7 +89,7 @@ class World:
         self.machinery = Machinery(
             Door(self.api, self.record, name="machinery", clock=self.clock),
             self.clock,
-            MachineryOptions(nodes=plan.nodes, behaviour=behaviour),
+            MachineryOptions(nodes=plan.nodes, behaviour=behaviour, writes_at_once=_HANDS),
         )
         person = Door(self.api, self.record, name="person", clock=self.clock)
         self.actions = Actions(self, person)
