@@ -32,8 +32,8 @@ kubectl describe node node-0002 | sed -n '/^Taints/,/^Unschedulable/p'
 kubectl uncordon node-0002
 kubectl get node node-0002
 
-# The warnings of drain come in any order.
-! kubectl drain node-0002 --timeout=20s 2>&1 | grep -v ^Warning | sort
+# What drain complains of comes in any order, also within one line.
+! kubectl drain node-0002 --timeout=20s 2>&1 | grep -v -E '^(Warning|error: unable)' | sort
 kubectl get node node-0002
 ! kubectl drain node-0002 --ignore-daemonsets --timeout=20s 2>&1 | grep -v ^Warning | sort
 kubectl apply -f budget.yaml
