@@ -7,6 +7,7 @@ from tests.agreement.about_lists import METADATA, METADATA_LIST
 from tests.agreement.about_refusals import REVIEWS
 from tests.agreement.question import (
     ADVANCED,
+    LEASES,
     MAPS,
     PODS,
     SETS,
@@ -17,6 +18,7 @@ from tests.agreement.question import (
     config_map,
     daemonset,
     get,
+    meta,
     pod,
 )
 
@@ -53,6 +55,25 @@ WRITTEN = [
         accept=METADATA,
         differs="ours does not write down who owns the fields of what it does not keep",
     ),
+]
+# A version of 0 stands for any, where any will do.
+VERSIONS = [
+    ask("POST", MAPS, config_map("v", resourceVersion="0")),
+    ask("POST", MAPS, config_map("w", resourceVersion="abc")),
+    ask("POST", MAPS, config_map("x", resourceVersion="7")),
+    ask("POST", LEASES, {**meta("v"), "spec": {}}),
+    *(
+        ask("PUT", f"{MAPS}/{name}", config_map(name, {"a": version}, resourceVersion=version))
+        for name in ("v", "none")
+        for version in ("0", "00", "abc", "1")
+    ),
+    *(
+        ask("PATCH", f"{MAPS}/v", {**meta("v", resourceVersion=version), "data": {"b": "c"}}, M)
+        for version in ("0", "abc", "1", "")
+    ),
+    ask("PUT", f"{LEASES}/v", {**meta("v", resourceVersion="0"), "spec": {"holderIdentity": "a"}}),
+    ask("PUT", f"{LEASES}/v", {**meta("v"), "spec": {"holderIdentity": "a"}}),
+    get(MAPS),
 ]
 TIMES = [
     get(f"{path}?timeout={timeout}", only="message")

@@ -28,6 +28,7 @@ CORPORA: Final[dict[str, list[Question]]] = {
     "pages and points in time": about_lists.PAGES,
     "tables and other forms": about_lists.FORMS,
     "other forms of writes": about_forms.WRITTEN,
+    "versions of writes": about_forms.VERSIONS,
     "times of requests": about_forms.TIMES,
     "JSON patches": about_patches.JSON_PATCHES,
     "merge patches": about_patches.MERGE_PATCHES,

@@ -276,3 +276,24 @@ async def test_owners_survive_a_writer_without_a_name(cluster: Cluster) -> None:
     made = await cluster.create(f"{MAPS}?fieldManager=me", config_map("a", x="1"))
     answer = await cluster.put(f"{MAPS}/a", config_map("a", x="1", y="2"))
     assert answer.body["metadata"]["managedFields"] == made["metadata"]["managedFields"]
+
+
+async def test_version_zero_stands_for_any(cluster: Cluster) -> None:
+    made = await cluster.create(MAPS, {**config_map("m"), "metadata": _meta("0")})
+    changed = await cluster.put(f"{MAPS}/m", {"metadata": _meta("0"), "data": {"a": "b"}})
+    assert (changed.status, changed.body["data"]) == (200, {"a": "b"})
+    late = {"metadata": _meta(made["metadata"]["resourceVersion"])}
+    assert (await cluster.put(f"{MAPS}/m", late)).status == 409
+
+
+async def test_version_that_is_no_number_is_refused(cluster: Cluster) -> None:
+    await cluster.create(MAPS, config_map("m"))
+    refused = await cluster.put(f"{MAPS}/m", {"metadata": _meta("abc")})
+    assert (refused.status, refused.message) == (
+        500,
+        'strconv.ParseUint: parsing "abc": invalid syntax',
+    )
+
+
+def _meta(version: str) -> dict[str, str]:
+    return {"name": "m", "resourceVersion": version}

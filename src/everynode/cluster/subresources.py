@@ -32,8 +32,7 @@ def finalize(call: Call) -> Response:
     sent = read_object(call)
     record = call.record()
     namespace = call.stored(record)
-    version = sent["metadata"].get("resourceVersion", "")
-    if version not in ("", namespace["metadata"]["resourceVersion"]):
+    if writes.version_of(sent["metadata"]) not in (0, record.version):
         raise errors.modified(call.kind, call.name)
     finalizers = (sent.get("spec") or {}).get("finalizers") or []
     namespace["spec"] = {**(namespace.get("spec") or {}), "finalizers": finalizers}

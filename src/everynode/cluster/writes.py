@@ -12,6 +12,7 @@ from everynode.cluster import errors, managed_fields
 from everynode.cluster.calls import Call
 from everynode.cluster.errors import bad_request
 from everynode.cluster.forms import form_of
+from everynode.cluster.gotext import quote
 from everynode.cluster.patching import applied, check_options, is_apply, patched
 from everynode.cluster.reads import JSON_HEADERS
 from everynode.cluster.received import read_object
@@ -55,7 +56,7 @@ def create(call: Call) -> Response:
 def create_object(call: Call, obj: Object) -> Response:
     """Store a new object, in the form in which it was sent."""
     _check_namespace(call, obj["metadata"])
-    if obj["metadata"].get("resourceVersion") and not call.dry_run:
+    if _is_set(obj["metadata"].get("resourceVersion", "")) and not call.dry_run:
         message = "resourceVersion should not be set on objects to be created"
         raise errors.Refusal(500, "", message)
     rules = call.kind.rules
@@ -127,7 +128,7 @@ def update(call: Call) -> Response:
         if call.kind.rules.create_on_update and not call.subresource:
             return create_object(call, obj)
         raise errors.not_found(call.kind, call.name)
-    if not meta.get("resourceVersion") and not call.kind.rules.unconditional_update:
+    if not version_of(meta) and not call.kind.rules.unconditional_update:
         why = "Invalid value: 0: must be specified for an update"
         raise errors.invalid(
             _Plurals(call.kind), call.name, [Fault("metadata.resourceVersion", why)]
@@ -141,6 +142,19 @@ def update(call: Call) -> Response:
     if call.kind.view is not None:
         obj = call.kind.view.store(obj)
     return _answer(call, replace(call, obj, record))
+
+
+def version_of(meta: Object) -> int:
+    """The version that a write is meant for, 0 for any."""
+    text = meta.get("resourceVersion", "")
+    if text and not (text.isascii() and text.isdigit()):
+        why = f"strconv.ParseUint: parsing {quote(text)}: invalid syntax"
+        raise errors.Refusal(500, "", why)
+    return int(text or 0)
+
+
+def _is_set(version: str) -> bool:
+    return version.isascii() and version.isdigit() and int(version) != 0
 
 
 def patch(call: Call) -> Response:
@@ -168,7 +182,7 @@ def replace(call: Call, new: Object, record: Record) -> Record:
     """Put a changed object in the place of a stored one, within the rules of its kind."""
     old = call.stored(record)
     meta, old_meta = new["metadata"], old["metadata"]
-    if meta.get("resourceVersion", "") not in ("", old_meta["resourceVersion"]):
+    if version_of(meta) not in (0, int(old_meta["resourceVersion"])):
         raise errors.modified(call.kind, call.name)
     for key in _KEPT_META:
         _keep_meta(meta, old_meta, key)
