@@ -59,7 +59,7 @@ class Found(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def plan_of(name: str) -> Plan:
-    """The plan behind a name: a scenario, a trap, a seed, or a crash in a scenario."""
+    """The plan behind a name: a scenario, a trap or a seed."""
     kind, _, rest = name.partition(" ")
     if kind == "seed":
         return draw(int(rest))

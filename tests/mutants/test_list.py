@@ -31,3 +31,10 @@ def test_mutants_have_names_of_their_own() -> None:
 def test_mutants_are_many_and_only_in_what_decides_and_acts() -> None:
     assert len(MUTANTS) >= 70
     assert {each["file"].split("/")[0] for each in MUTANTS} == {"decide", "controller"}
+
+
+def test_every_mutant_was_caught_when_the_result_was_written() -> None:
+    lines = (ROOT / "mutants" / "RESULT.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ") and "**survived**" not in line]
+    caught = [row.split(" | ")[0][2:] for row in rows]
+    assert [each["name"] for each in MUTANTS if each["name"] not in caught] == []
