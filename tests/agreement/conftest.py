@@ -20,14 +20,14 @@ from everynode.cluster.store import Store
 from tests import kubernetes
 from tests.agreement.likeness import Conversation
 from tests.agreement.servers import Server
-from tests.api.conftest import Judge
 from tests.api.corpus import daemonset
+from tests.judge import Judge
 
 
 @pytest.fixture(scope="session")
 def installed(api_server: ControlPlane) -> Judge:
     """The real server, with the definition of the Advanced DaemonSet, which ours always has."""
-    judge = Judge(api_server.url, api_server.token, api_server.ssl_context())
+    judge = Judge(api_server)
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     answer = judge.ask("POST", path, crd())
     assert answer.code == 201, answer.body["message"]

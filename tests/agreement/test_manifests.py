@@ -13,7 +13,6 @@ from everynode.api.validation import validate_daemonset, validate_pod
 from everynode.clock import SystemClock
 from everynode.cluster.rest import Api
 from everynode.kube.requests import Request
-from tests.api.conftest import Answer, Judge, collection
 from tests.api.corpus import (
     INVALID,
     INVALID_PODS,
@@ -24,6 +23,7 @@ from tests.api.corpus import (
     rolling,
     template,
 )
+from tests.judge import Answer, Judge, collection
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 

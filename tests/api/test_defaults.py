@@ -8,7 +8,7 @@ from everynode.api import defaults, keys
 from tests.api.corpus import VALID, VALID_PODS, Case
 
 if TYPE_CHECKING:
-    from tests.api.conftest import Judge
+    from tests.judge import Judge
 
 Object = dict[str, Any]
 

@@ -13,7 +13,7 @@ from everynode.api.meaning import normalise, same_template, template_digest
 from tests.api.corpus import VALID, Case
 
 if TYPE_CHECKING:
-    from tests.api.conftest import Judge
+    from tests.judge import Judge
 
 Object = dict[str, Any]
 

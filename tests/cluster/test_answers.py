@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
-import ssl
-import urllib.error
-import urllib.request
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from everynode.cli.kubernetes.controlplane import ControlPlane
 from everynode.kube.requests import APPLY_PATCH, MERGE_PATCH
+from tests.cluster.recorded import APPLIES, GENERATION
+from tests.judge import Answer, Judge, collection
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
@@ -22,54 +21,8 @@ Object = dict[str, Any]
 FOLDER = Path(__file__).parent / "answers"
 PATCHES = json.loads((FOLDER / "patches.json").read_text())
 BODIES = json.loads((FOLDER / "bodies.json").read_text())
-APPLIES = json.loads((FOLDER / "applies.json").read_text())
 
-GENERATION = "deprecated.daemonset.template.generation"
 CUSTOM = {"Widget": "widgets", "Gadget": "gadgets"}
-CLUSTER_WIDE = ("Node", "ClusterRole")
-
-
-class Answer(NamedTuple):
-    code: int
-    body: Object
-
-
-class Judge:
-    """Asks the API server, as the administrator."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        self._plane = plane
-        self._context: ssl.SSLContext = plane.ssl_context()
-
-    def ask(
-        self, method: str, path: str, body: Any = None, media: str = "application/json"
-    ) -> Answer:
-        data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self._plane.token}", "Content-Type": media}
-        request = urllib.request.Request(
-            self._plane.url + path,
-            data=None if body is None else data,
-            headers=headers,
-            method=method,
-        )
-        try:
-            with urllib.request.urlopen(request, context=self._context, timeout=30) as response:
-                return Answer(response.status, json.load(response))
-        except urllib.error.HTTPError as error:
-            with error:
-                text = error.read()
-            told = json.loads(text) if text.startswith(b"{") else {"message": text.decode()}
-            return Answer(error.code, told)
-
-    def make(self, obj: Object) -> Answer:
-        return self.ask("POST", collection(obj), obj)
-
-
-def collection(obj: Object) -> str:
-    kind = obj["kind"]
-    prefix = "/apis" if "/" in obj["apiVersion"] else "/api"
-    within = "" if kind in CLUSTER_WIDE else "/namespaces/default"
-    return f"{prefix}/{obj['apiVersion']}{within}/{CUSTOM.get(kind, kind.lower() + 's')}"
 
 
 @pytest.fixture(scope="session")
@@ -77,6 +30,10 @@ def judge(api_server: ControlPlane) -> Judge:
     made = Judge(api_server)
     _define(made)
     return made
+
+
+def make(judge: Judge, manifest: Object) -> Answer:
+    return judge.ask("POST", collection(manifest), manifest)
 
 
 def _define(judge: Judge) -> None:
@@ -147,7 +104,7 @@ def bases(judge: Judge) -> dict[str, str]:
     for name, base in PATCHES["bases"].items():
         obj = copy.deepcopy(base["object"])
         del obj["metadata"]["uid"]
-        made = judge.make(obj)
+        made = make(judge, obj)
         assert made.code == 201, made.body
         found[name] = f"{collection(obj)}/{obj['metadata']['name']}"
     return found
