@@ -7,7 +7,7 @@ import pytest
 from everynode.sim.draw import draw
 from everynode.sim.world import play
 
-GROUP = 20
+GROUP = 10
 
 
 @pytest.mark.parametrize("first", range(0, 200, GROUP))
