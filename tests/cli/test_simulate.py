@@ -49,7 +49,7 @@ def test_seeds_are_played_and_summed_up() -> None:
     assert done.exit_code == 0
     assert "3 seeds: every promise kept" in done.stdout
     assert re.search(r"simulated +\d+ min .* × real time", done.stdout)
-    assert re.search(r"commits +\d+, of which \d+ by controllers", done.stdout)
+    assert re.search(r"commits +[\d,]+, of which [\d,]+ by controllers", done.stdout)
     assert re.search(r"faults +\d+ of \d+ kinds:\n +\d+  F\d+ ", done.stdout)
 
 
