@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Iterator
 
@@ -9,6 +10,10 @@ import pytest
 
 from everynode.cli.kubernetes.controlplane import ControlPlane, Options
 from tests.kubernetes import running
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and everything they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -26,11 +26,12 @@ _SCHEME: Final = re.compile(r' in scheme "\S+"')
 _RECORD: Final = re.compile(r"(record|too old resource version:)( \d+)? \(\d+\)")
 _AGE: Final = re.compile(r"\d+s")
 _GENERATED: Final = re.compile(r"\b(gen-|Bad_|x{58})[bcdfghjklmnpqrstvwxz2456789]{5}\b")
-# The real server is started without what gives pods their accounts; descriptions are our own.
+# The real server is started without what gives pods their accounts; descriptions are our own; what
+# a budget remembers of evictions goes when its controller gets round to it.
 _LEFT_OUT: Final = frozenset(
     f"{mark}{name}"
     for mark in ("", "f:")
-    for name in ("serviceAccount", "serviceAccountName", "description", "time")
+    for name in ("serviceAccount", "serviceAccountName", "description", "time", "disruptedPods")
 )
 _PATIENCE: Final = 60.0
 
@@ -68,8 +69,11 @@ class Memory:
             }
         if isinstance(value, list):
             items = [self.plain(item) for item in value]
-            # A real server checks some things twice, and says so twice; owners come in any order.
-            return _unique(sorted(items, key=str)) if key == "causes" else items
+            # A real server checks some things twice, and says so twice.
+            if key == "causes":
+                return _unique(sorted(items, key=str))
+            # Owners come by the second in which they wrote, which is another in every run.
+            return sorted(items, key=_owner) if key == "managedFields" else items
         if isinstance(value, str):
             return "TOKEN" if key == "continue" and value else _plain_text(value)
         return value
@@ -90,6 +94,11 @@ def _plain_text(text: str) -> str:
     text = _OBJECT.sub("Invalid value: OBJECT: ", _GENERATED.sub(r"\1SUFFIX", text))
     text = _SCHEME.sub("", _RECORD.sub(r"\1 VERSION", text))
     return _ADDRESS.sub("ADDRESS", _TIME.sub("TIME", _UID.sub("UID", text)))
+
+
+def _owner(entry: Any) -> tuple[str, ...]:
+    names = ("manager", "operation", "subresource", "apiVersion")
+    return tuple(entry.get(name, "") for name in names) if isinstance(entry, dict) else ()
 
 
 def _unique(items: list[Any]) -> list[Any]:
