@@ -16,7 +16,6 @@ from everynode.api.amount import scale
 from everynode.api.objects import Pod
 from everynode.api.validation import validate_daemonset, validate_update
 from everynode.cluster.local import LocalTransport
-from everynode.cluster.machinery.behaviour import Behaviour
 from everynode.cluster.machinery.run import Machinery
 from everynode.cluster.machinery.run import Options as MachineryOptions
 from everynode.cluster.rest import Api
@@ -146,15 +145,7 @@ class _Rollout:
         self._fleet.preparing = self._release_later
         self._passage = Passage(transport, self._fleet)
         self._client = Client(transport, self._clock)
-        timing = question.timing
-        behaviour = Behaviour(
-            pull=(timing.pull, timing.pull),
-            start=timing.start,
-            ready=timing.ready,
-            stop=timing.stop,
-            events=False,
-        )
-        options = MachineryOptions(nodes=question.nodes, behaviour=behaviour)
+        options = MachineryOptions(nodes=question.nodes, behaviour=question.timing.behaviour())
         self._machinery = Machinery(transport, self._clock, options)
         self._controller = Controller(self._passage, self._clock, Options(native=True))
         self._released: set[str] = set()

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from everynode.cluster.machinery.behaviour import Behaviour
+
 Object = dict[str, Any]
 
 
@@ -34,6 +36,13 @@ class Timing(msgspec.Struct, frozen=True, omit_defaults=True):
     start: float = 1.0
     ready: float = 0.0
     stop: float = 1.0
+
+    def behaviour(self) -> Behaviour:
+        """The same, as simulated nodes know it; nobody reads their events."""
+        pull = (self.pull, self.pull)
+        return Behaviour(
+            pull=pull, start=self.start, ready=self.ready, stop=self.stop, events=False
+        )
 
 
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from everynode.cluster.machinery.behaviour import Behaviour
 from everynode.cluster.machinery.run import Machinery
 from everynode.cluster.machinery.run import Options as MachineryOptions
 from everynode.cluster.rest import Api
@@ -78,18 +77,12 @@ class World:
         self.record.judges.append(self._judge)
         self._pace = Pace(self.record)
         self.record.listeners.append(self._asked)
-        timing = plan.timing
-        behaviour = Behaviour(
-            pull=(timing.pull, timing.pull),
-            start=timing.start,
-            ready=timing.ready,
-            stop=timing.stop,
-            events=False,
-        )
         self.machinery = Machinery(
             Door(self.api, self.record, name="machinery", clock=self.clock),
             self.clock,
-            MachineryOptions(nodes=plan.nodes, behaviour=behaviour, writes_at_once=_HANDS),
+            MachineryOptions(
+                nodes=plan.nodes, behaviour=plan.timing.behaviour(), writes_at_once=_HANDS
+            ),
         )
         person = Door(self.api, self.record, name="person", clock=self.clock)
         self.actions = Actions(self, person)
