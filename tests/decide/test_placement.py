@@ -8,6 +8,7 @@ from everynode.decide import reasons
 from everynode.decide.actions import CreatePod, DeletePod
 from everynode.decide.assessment import Queue
 from everynode.decide.name import pod_name
+from everynode.decide.view import NodeView
 from tests.decide.fleet import (
     GPU,
     NEW,
@@ -165,6 +166,11 @@ def test_an_unscheduled_pod_of_a_vanished_node_is_deleted_a_bound_one_left_alone
     gone = see("n1", pending, bound)
     view = type(gone)("n1", None, gone.pods)
     assert acts(make(), view) == ["delete n1 a NodeVanished"]
+
+
+def test_a_pod_that_points_at_no_node_waits_for_its_scheduler() -> None:
+    adopted = pod(OLD, name="a", on="", scheduled=False)
+    assert acts(make(), see("n1", pod(NEW)), NodeView("", None, (adopted,))) == []
 
 
 # --- Ended pods (R7) ---------------------------------------------------------------------------

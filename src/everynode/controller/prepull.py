@@ -107,7 +107,8 @@ class PrePull:
         pullers = {
             node_of(pod): pod for pod in self._world.pullers.by("owner", workload.key).values()
         }
-        places = [Place(n, pods.get(n), pullers.get(n)) for n in sorted({*pods, *pullers})]
+        names = sorted({*pods, *pullers} - {""})  # what is adopted may point at no node yet
+        places = [Place(n, pods.get(n), pullers.get(n)) for n in names]
         ready = sum(1 for pod in pods.values() if pod.hash == target.hash and is_ready(pod))
         return plan_pulls(
             workload.ds,
@@ -127,7 +128,8 @@ class PrePull:
             pass
         finally:
             del self._busy[workload.key]
-            self._again(workload.key, self._next_at[workload.key])
+            if workload.key in self._next_at:  # else the DaemonSet has gone meanwhile
+                self._again(workload.key, self._next_at[workload.key])
 
     async def _write(self, workload: Workload, action: PodAction) -> None:
         try:

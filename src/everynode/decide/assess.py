@@ -144,10 +144,13 @@ def _fault(pod: Pod) -> str:
 def _assess_vanished(plan: Plan, view: NodeView, now: float) -> Assessment:
     """Pods that point at a node which does not exist: those never scheduled can only be deleted.
 
-    Pods that were bound are left to the garbage collector of pods.
+    Pods that were bound are left to the garbage collector of pods. Adopted ones that point at no
+    node at all wait for a scheduler: where they belong shows when they are bound.
     """
     idle = bool(view.writes) or view.retry_at > now
     waiting = [pod for pod in view.pods if not pod.spec.node_name and not pod.terminating]
+    if not view.name:
+        waiting = []
     steps = () if idle else remove_all(plan, waiting, Because.VANISHED)
     code = reasons.TERMINATING if waiting else reasons.NOT_ELIGIBLE
     reason = Reason(code, f"node {view.name} does not exist")
