@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,10 +16,10 @@ from click.testing import CliRunner, Result
 
 from everynode.cli.errors import UserError
 from everynode.cli.install import command, install
-from everynode.cli.kubernetes import binaries
 from everynode.cli.kubernetes.controlplane import ControlPlane, Options
 from everynode.cli.manifests import Settings, objects
 from everynode.cli.manifests.apply import Consent
+from tests import kubernetes
 from tests.cli.manifests.served import KRUISES_CRD, Served
 
 IMAGE = "everynode:test"
@@ -149,12 +147,6 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    try:
-        programs = binaries.find()
-    except binaries.BinariesMissingError as error:
-        if os.environ.get("EVERYNODE_REQUIRE_KUBERNETES") == "1":
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")
     options = Options(
         scheduler=False,
         # The one that joins our roles to the built-in ones.
@@ -165,13 +157,9 @@ def cluster() -> Iterator[Cluster]:
             ]
         },
     )
-    with asyncio.Runner() as runner:
-        plane = ControlPlane(options)
-        runner.run(plane.start())
-        try:
-            yield Cluster(plane, programs / "kubectl")
-        finally:
-            runner.run(plane.stop())
+    programs = kubernetes.programs()
+    with kubernetes.running(options) as plane:
+        yield Cluster(plane, programs / "kubectl")
 
 
 @pytest.fixture

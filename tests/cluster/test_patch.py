@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from everynode.api import types
-from everynode.cluster.patch import PatchError, accepted, apply_patch, patch_object
+from everynode.cluster.patch import PatchError, accepted, patch_object
 from everynode.cluster.strict import check
 from everynode.kube.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 
@@ -85,7 +85,7 @@ def test_the_current_object_is_never_changed() -> None:
         base = ANSWERS["bases"][case["base"]]
         kept = copy.deepcopy(base["object"])
         with contextlib.suppress(PatchError):
-            apply_patch(
+            patch_object(
                 base["object"],
                 case["body"].encode(),
                 content_type=case["media"],
@@ -97,7 +97,7 @@ def test_the_current_object_is_never_changed() -> None:
 @pytest.mark.parametrize("media", ["application/json", "text/plain", "", APPLY_PATCH])
 def test_other_media_types_are_refused_with_the_list_of_those_taken(media: str) -> None:
     with pytest.raises(PatchError) as refused:
-        apply_patch({}, b"{}", content_type=media, type_name=POD)
+        patch_object({}, b"{}", content_type=media, type_name=POD)
     assert refused.value.code == 415
     assert STRATEGIC_PATCH in refused.value.message
 
@@ -105,19 +105,20 @@ def test_other_media_types_are_refused_with_the_list_of_those_taken(media: str) 
 def test_custom_kinds_take_no_strategic_patch() -> None:
     assert accepted(None) == [JSON_PATCH, MERGE_PATCH, APPLY_PATCH]
     with pytest.raises(PatchError) as refused:
-        apply_patch({}, b"{}", content_type=STRATEGIC_PATCH, type_name=None)
+        patch_object({}, b"{}", content_type=STRATEGIC_PATCH, type_name=None)
     assert refused.value.code == 415
 
 
 def test_a_charset_in_the_media_type_is_no_hindrance() -> None:
     media = f"{MERGE_PATCH}; charset=utf-8"
-    assert apply_patch({"a": 1}, b'{"b":2}', content_type=media, type_name=None) == {"a": 1, "b": 2}
+    patched, _ = patch_object({"a": 1}, b'{"b":2}', content_type=media, type_name=None)
+    assert patched == {"a": 1, "b": 2}
 
 
 def test_a_patch_of_too_many_operations_is_refused() -> None:
     body = json.dumps([{"op": "test", "path": "/a", "value": 1}] * 10_001).encode()
     with pytest.raises(PatchError) as refused:
-        apply_patch({"a": 1}, body, content_type=JSON_PATCH, type_name=None)
+        patch_object({"a": 1}, body, content_type=JSON_PATCH, type_name=None)
     assert refused.value.code == 413
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from everynode.cluster.schema import check, fill_defaults
+from everynode.cluster.schema import Filler, check
 
 
 def words(value: Any, schema: dict[str, Any]) -> list[str]:
@@ -75,6 +75,12 @@ def test_metadata_is_not_the_schemas_business() -> None:
     assert list(check({"metadata": {}}, schema)) == []
 
 
+def filled(value: Any, schema: dict[str, Any]) -> Any:
+    filler = Filler.of(schema, top=True)
+    assert filler is not None
+    return filler.fill(value)
+
+
 def test_defaults_are_filled_in_at_every_depth() -> None:
     inner = {"properties": {"a": {"default": 1}}}
     schema = {
@@ -86,7 +92,7 @@ def test_defaults_are_filled_in_at_every_depth() -> None:
         }
     }
     value = {"many": [{}, {"a": 2}], "named": {"k": {}}}
-    assert fill_defaults(value, schema) == {
+    assert filled(value, schema) == {
         "one": {"a": 1},
         "many": [{"a": 1}, {"a": 2}],
         "named": {"k": {"a": 1}},
@@ -95,11 +101,11 @@ def test_defaults_are_filled_in_at_every_depth() -> None:
 
 def test_null_is_replaced_by_a_default_unless_it_is_allowed() -> None:
     schema = {"properties": {"a": {"default": 1}, "b": {"default": 1, "nullable": True}, "c": {}}}
-    filled = fill_defaults({"a": None, "b": None, "c": None}, schema)
-    assert filled == {"a": 1, "b": None, "c": None}
+    given = {"a": None, "b": None, "c": None}
+    assert filled(given, schema) == {"a": 1, "b": None, "c": None}
 
 
 def test_default_of_the_schema_is_never_changed_by_an_object() -> None:
     schema: dict[str, Any] = {"properties": {"a": {"default": {"list": []}}}}
-    fill_defaults({}, schema)["a"]["list"].append(1)
-    assert fill_defaults({}, schema) == {"a": {"list": []}}
+    filled({}, schema)["a"]["list"].append(1)
+    assert filled({}, schema) == {"a": {"list": []}}

@@ -16,8 +16,8 @@ from everynode.decide.claim import (
     adopt_revision_patch,
     claim,
     claim_revision,
+    owner_reference,
     release_patch,
-    release_revision_patch,
 )
 from tests.decide.samples import NOW, advanced, native, pod, template
 
@@ -126,5 +126,4 @@ def test_revisions_are_claimed_the_same_way() -> None:
     patch = adopt_revision_patch(KRUISE, found)
     assert (patch.merge, patch.name, patch.uid) == ("strategic", "agent-1", "r1")
     assert patch.body["metadata"]["resourceVersion"] == "3"
-    gone = release_revision_patch(KRUISE, found).body["metadata"]["ownerReferences"]
-    assert gone == [{"$patch": "delete", "uid": "ds-uid"}]
+    assert patch.body["metadata"]["ownerReferences"] == [owner_reference(KRUISE)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 from collections.abc import AsyncIterator
 from typing import Any
@@ -17,7 +16,6 @@ from everynode.api import keys
 from everynode.api.daemonset import Flavour, Hook
 from everynode.api.objects import ControllerRevision, Pod
 from everynode.api.versions import decode_daemonset
-from everynode.cli.kubernetes import binaries
 from everynode.cli.kubernetes.controlplane import ControlPlane, Options
 from everynode.decide.actions import CreateRevision, PatchPod, PatchRevision
 from everynode.decide.claim import Claim, adopt_patch, claim, release_patch
@@ -27,6 +25,7 @@ from everynode.decide.pod import build_pod
 from everynode.decide.puller import Pull, build_puller
 from everynode.decide.revision_data import write_data
 from everynode.decide.revisions import Revision, choose_target, read_revision
+from tests import kubernetes
 from tests.decide.samples import NOW, Object, advanced, condition, container_status, revision
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
@@ -126,12 +125,7 @@ class Server:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[Server]:
-    try:
-        binaries.find()
-    except binaries.BinariesMissingError as error:
-        if os.environ.get("EVERYNODE_REQUIRE_KUBERNETES") == "1":
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")
+    kubernetes.programs()
     # With the native controller at work: what it writes is what ours is compared with.
     async with (
         ControlPlane(Options(controllers="*", scheduler=False)) as plane,

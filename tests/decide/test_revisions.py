@@ -88,7 +88,7 @@ def test_a_new_daemonset_gets_its_first_revision(ds: DaemonSet) -> None:
 
 
 def test_a_revision_carries_the_annotations_of_its_daemonset() -> None:
-    annotations = {keys.CHANGE_CAUSE: "because", keys.LAST_APPLIED: "{}"}
+    annotations = {"kubernetes.io/change-cause": "because", keys.LAST_APPLIED: "{}"}
     body = written(choose_target(native(ONE, metadata={"annotations": annotations}), [], {}))
     assert body["metadata"]["annotations"] == {
         **annotations,

@@ -55,8 +55,3 @@ def scale(amount: Amount, total: int, *, round_up: bool) -> int:
         return amount.value
     share = amount.value * total
     return -(-share // 100) if round_up else share // 100
-
-
-def amount_to_json(amount: Amount) -> int | str:
-    """The amount as it is written in a manifest."""
-    return f"{amount.value}%" if amount.percent else amount.value

@@ -113,13 +113,6 @@ _EMPTY_IS_SILENT = frozenset(
 ) | {_META + "ObjectMeta"}
 
 
-def same_template(one: bytes | Object, other: bytes | Object) -> bool:
-    """Whether two templates would make the same pod; ValueError if one is no JSON object."""
-    if one == other:
-        return True
-    return normalise(one) == normalise(other)
-
-
 def normalise(template: bytes | Object) -> Object:
     """The template in its one canonical form: equal exactly when the meaning is equal."""
     decoded = _decode(template)

@@ -138,10 +138,6 @@ class PodAnnotations(
     rename={
         "inplace_state": "apps.kruise.io/inplace-update-state",
         "inplace_state_old": "inplace-update-state",
-        "inplace_grace": "apps.kruise.io/inplace-update-grace",
-        "inplace_grace_old": "inplace-update-grace",
-        "lifecycle_timestamp": "lifecycle.apps.kruise.io/timestamp",
-        "runtime_containers_meta": "apps.kruise.io/runtime-containers-meta",
         "failures": "everynode.io/failures",
         "pulled": "everynode.io/pulled",
     },
@@ -150,10 +146,6 @@ class PodAnnotations(
 
     inplace_state: str = ""
     inplace_state_old: str = ""
-    inplace_grace: str = ""
-    inplace_grace_old: str = ""
-    lifecycle_timestamp: str = ""
-    runtime_containers_meta: str = ""
     failures: str = ""
     pulled: str = ""
 
@@ -376,7 +368,6 @@ class LeaseSpec(Partial, frozen=True):
 
     holder_identity: str = ""
     lease_duration_seconds: int = 0
-    acquire_time: datetime | None = None
     renew_time: datetime | None = None
     lease_transitions: int = 0
 
@@ -396,14 +387,3 @@ class ObjectReference(Partial, frozen=True):
     name: str = ""
     uid: str = ""
     api_version: str = ""
-
-
-class Event(Partial, frozen=True):
-    """Something that happened to an object."""
-
-    metadata: ObjectMeta
-    involved_object: ObjectReference = ObjectReference()
-    type: str = "Normal"
-    reason: str = ""
-    message: str = ""
-    count: int = 1

@@ -11,6 +11,7 @@ from everynode.api.objects import Taint, Toleration
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
+EFFECTS: Final = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 REPELLING: Final = (NO_SCHEDULE, NO_EXECUTE)
 EVICTING: Final = (NO_EXECUTE,)
 

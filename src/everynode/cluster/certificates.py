@@ -105,7 +105,7 @@ def _certificate(
         .not_valid_before(now - _SKEW)
         .not_valid_after(now + _VALID)
         .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-        .add_extension(_usage(authority=authority), critical=True)
+        .add_extension(key_usage(authority=authority), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
     if authority:
@@ -121,7 +121,8 @@ def _alternatives() -> x509.SubjectAlternativeName:
     return x509.SubjectAlternativeName([*names, *addresses])
 
 
-def _usage(*, authority: bool) -> x509.KeyUsage:
+def key_usage(*, authority: bool) -> x509.KeyUsage:
+    """What a key may be used for: an authority signs certificates too."""
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,

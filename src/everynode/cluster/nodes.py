@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from everynode.api import keys
 from everynode.api.daemonset import Fault
 from everynode.api.defaults import write_quantity
 from everynode.api.selector import label_key_faults, label_value_faults
+from everynode.api.taints import EFFECTS
 from everynode.api.validation.faults import (
     duplicate,
     forbidden,
@@ -19,8 +20,6 @@ from everynode.api.validation.faults import (
 from everynode.cluster.rules import Rules, World
 
 Object = dict[str, Any]
-
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 class NodeRules(Rules):
@@ -89,8 +88,8 @@ def _taint_faults(taints: list[Object]) -> Iterator[Fault]:
         yield from invalid_each(f"{path}.value", value, label_value_faults(value))
         if not effect:
             yield required(f"{path}.effect")
-        elif effect not in _EFFECTS:
-            yield unsupported(f"{path}.effect", effect, _EFFECTS)
+        elif effect not in EFFECTS:
+            yield unsupported(f"{path}.effect", effect, EFFECTS)
         if (key, effect) in seen:
             yield duplicate(path, taint)
         seen.append((key, effect))

@@ -15,6 +15,7 @@ import msgspec
 
 from everynode.api import types
 from everynode.api.types import FieldInfo, TypeInfo
+from everynode.cluster.bodies import Served
 from everynode.cluster.patch import accepted
 
 Object = dict[str, Any]
@@ -37,23 +38,8 @@ class Part(Protocol):
         ...
 
 
-class Described(Protocol):
+class Described(Served, Protocol):
     """A kind, as far as documents tell of it."""
-
-    @property
-    def group(self) -> str:
-        """The API group, empty for core kinds."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """The version, as in `v1`."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """The kind, as in `Pod`."""
-        ...
 
     @property
     def plural(self) -> str:

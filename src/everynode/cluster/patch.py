@@ -33,16 +33,6 @@ def accepted(type_name: str | None) -> list[str]:
     return [*known, APPLY_PATCH]
 
 
-def apply_patch(
-    current: Object, body: bytes, *, content_type: str, type_name: str | None
-) -> Object:
-    """The patched object as the patch leaves it, unchecked; `current` is not changed.
-
-    A type name of None means a custom resource. Raises PatchError.
-    """
-    return _patched(current, _content(body, content_type, type_name), content_type, type_name)
-
-
 def patch_object(
     current: Object,
     body: bytes,
@@ -54,8 +44,9 @@ def patch_object(
 ) -> tuple[Object, list[str]]:
     """The patched object as its kind has it, and the warnings to send along.
 
-    Unknown and duplicate fields refuse the patch, warn or pass as `validation` (Strict, Warn,
-    Ignore) says. Raises PatchError.
+    `current` is not changed; a type name of None means a custom resource. Unknown and duplicate
+    fields refuse the patch, warn or pass as `validation` (Strict, Warn, Ignore) says. Raises
+    PatchError.
     """
     content = _content(body, content_type, type_name)
     problems = _patch_problems(body, content, content_type)

@@ -27,12 +27,6 @@ _PYTHON: Final[dict[str, tuple[type[Any], ...]]] = {
 _META: Final = ("metadata", "apiVersion", "kind")
 
 
-def fill_defaults(value: Any, schema: Schema) -> Any:
-    """The value with the schema's defaults, and without nulls where there is a default."""
-    filler = Filler.of(schema, top=True)
-    return value if filler is None else filler.fill(value)
-
-
 class Filler:
     """What a schema fills in: the parts of it that have defaults, and nothing else."""
 

@@ -92,18 +92,9 @@ def release_patch(ds: DaemonSet, pod: Pod) -> PatchPod:
 
 def adopt_revision_patch(ds: DaemonSet, revision: ControllerRevision) -> PatchRevision:
     """Make an orphaned revision ours."""
-    return _patch_owners(revision, owner_reference(ds))
-
-
-def release_revision_patch(ds: DaemonSet, revision: ControllerRevision) -> PatchRevision:
-    """Let a revision go whose labels no longer match."""
-    return _patch_owners(revision, {"$patch": "delete", "uid": ds.uid})
-
-
-def _patch_owners(revision: ControllerRevision, reference: dict[str, Any]) -> PatchRevision:
     meta = revision.metadata
     guarded = {"uid": meta.uid, "resourceVersion": meta.resource_version}
-    body = {"metadata": {"ownerReferences": [reference], **guarded}}
+    body = {"metadata": {"ownerReferences": [owner_reference(ds)], **guarded}}
     return PatchRevision(meta.name, meta.uid, body, merge="strategic")
 
 

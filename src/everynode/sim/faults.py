@@ -8,7 +8,7 @@ alone. The CRD's removal and slow onlookers (F51 to F53) are outside the simulat
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -204,8 +204,3 @@ FAULTS: Final = (
     Fault("F48", "somebody else writes the status", timed("write-status"), "write-status"),
     Fault("F50", "written in the older version", timed("touch-as-alpha"), "touch-as-alpha"),
 )  # fmt: skip
-
-BY_WHAT: Final[Mapping[str, tuple[Fault, ...]]] = {
-    what: tuple(each for each in FAULTS if each.what == what)
-    for what in sorted({each.what for each in FAULTS})
-}

@@ -59,7 +59,6 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     tail: bool = False  # stay for the long quiet end, with a restart and a change of leader
     encore: bool = False  # then update, fail and go back once more, with nothing in the way
     name: str = ""
-    expect: str = "settled"  # or "stuck": a target that cannot work is left where it is
 
     def without(self, index: int) -> Plan:
         """The same without one of the happenings."""

@@ -94,21 +94,31 @@ def take_blindly(world: World) -> Iterator[Request]:
     yield verbs.delete(PODS, _pods(world)[0].name, namespace="default")
 
 
-def double(world: World) -> Iterator[Request]:
-    """Another pod of the same revision on the same node."""
+def _create_beside(world: World, **naming: str) -> Request:
     obj = _stored(world, "pods", _pods(world)[0].name)
     meta = {key: obj["metadata"][key] for key in ("labels", "ownerReferences")}
-    body = {**obj, "metadata": {**meta, "name": "double", "namespace": "default"}}
+    body = {**obj, "metadata": {**meta, **naming, "namespace": "default"}}
+    body.pop("status")
+    return verbs.create(PODS, body, namespace="default")
+
+
+def double(world: World) -> Iterator[Request]:
+    """Another pod of the same revision on the same node."""
+    yield _create_beside(world, name="double")
+
+
+def install_everywhere(world: World) -> Iterator[Request]:
+    """A pod on a node to which a first installation has not come yet."""
+    obj = _stored(world, "pods", _pods(world)[0].name)
+    meta = {key: obj["metadata"][key] for key in ("labels", "ownerReferences")}
+    body = {**obj, "metadata": {**meta, "name": "early", "namespace": "default"}}
+    body["spec"] = {**obj["spec"], "nodeName": "node-0001"}
     body.pop("status")
     yield verbs.create(PODS, body, namespace="default")
 
 
 def let_the_server_name_it(world: World) -> Iterator[Request]:
-    obj = _stored(world, "pods", _pods(world)[0].name)
-    meta = {key: obj["metadata"][key] for key in ("labels", "ownerReferences")}
-    body = {**obj, "metadata": {**meta, "generateName": "agent-", "namespace": "default"}}
-    body.pop("status")
-    yield verbs.create(PODS, body, namespace="default")
+    yield _create_beside(world, generateName="agent-")
 
 
 def label_a_node(world: World) -> Iterator[Request]:
@@ -168,6 +178,7 @@ SURGING = daemonset(rolling={"maxSurge": 1, "maxUnavailable": 0})
 HOOKED = daemonset(
     lifecycle={"preDelete": {"labelsHandler": {"hook": "yes"}}}, labels={"hook": "yes"}
 )
+STEPWISE = daemonset(rolling={"partition": 2}, scaleStrategy={"partitionedScaling": True})
 CASES = [
     ("S1a", take_one, PLAIN, 1, "agent:v2"),
     ("S1: a Ready pod was taken before", take_one, SURGING, 1, "agent:never-ready"),
@@ -186,6 +197,7 @@ CASES = [
     ("S12", let_the_server_name_it, PLAIN, 1, ""),
     ("S13", take_one, PLAIN, 2, ""),
     ("L4", empty_and_fill, PLAIN, 1, ""),
+    ("R8", install_everywhere, STEPWISE, 1, ""),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from everynode.api.selector import label_key_faults, label_value_faults
+from everynode.api.taints import EFFECTS
 from everynode.api.validation.faults import (
     GREATER_THAN_ZERO,
     Faults,
@@ -25,7 +26,6 @@ from everynode.api.validation.selector import (
     check_values,
 )
 
-EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 

@@ -21,6 +21,7 @@ from everynode.api.validation.reading import flag, number, section, sections, te
 _SEGMENT: Final = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL: Final = rf"^({_SEGMENT}[\./])*{_SEGMENT}$"
 _sysctl: Final = re.compile(_SYSCTL)
+_PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 _IPC_SYSCTLS: Final = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
 
 
@@ -83,17 +84,21 @@ def _check_escalation(context: Object, path: str) -> Faults:
         yield invalid(path, context, f"{words} `capabilities.Add` CAP_SYS_ADMIN")
 
 
+def _check_profile_type(profile: Object, path: str) -> Faults:
+    kind = text(profile, "type")
+    if not kind:
+        yield required(f"{path}.type", f"type is required when {path.rpartition('.')[2]} is set")
+    elif kind not in _PROFILES:
+        yield unsupported(f"{path}.type", kind, _PROFILES)
+
+
 def _check_seccomp(context: Object, path: str) -> Faults:
     profile = section(context, "seccompProfile")
     if profile is None:
         return
     here = f"{path}.seccompProfile"
+    yield from _check_profile_type(profile, here)
     kind, local = text(profile, "type"), profile.get("localhostProfile")
-    supported = ("Localhost", "RuntimeDefault", "Unconfined")
-    if not kind:
-        yield required(f"{here}.type", "type is required when seccompProfile is set")
-    elif kind not in supported:
-        yield unsupported(f"{here}.type", kind, supported)
     if kind != "Localhost":
         if local is not None:
             detail = "can only be set when seccomp type is Localhost"
@@ -110,14 +115,10 @@ def _check_app_armor(context: Object, path: str) -> Faults:
     if profile is None:
         return
     here = f"{path}.appArmorProfile"
+    yield from _check_profile_type(profile, here)
     kind, local = text(profile, "type"), profile.get("localhostProfile")
-    supported = ("Localhost", "RuntimeDefault", "Unconfined")
-    if not kind:
-        yield required(f"{here}.type", "type is required when appArmorProfile is set")
-    elif kind not in supported:
-        yield unsupported(f"{here}.type", kind, supported)
-    elif kind != "Localhost":
-        if local is not None:
+    if kind != "Localhost":
+        if kind in _PROFILES and local is not None:
             detail = "can only be set when AppArmor type is Localhost"
             yield invalid(f"{here}.localhostProfile", local, detail)
     elif not local:

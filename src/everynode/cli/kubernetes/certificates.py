@@ -12,6 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from everynode.cluster.certificates import key_usage
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -19,7 +21,7 @@ _VALID = datetime.timedelta(days=365)
 _SKEW = datetime.timedelta(hours=1)
 _HOSTS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 # Loopback, and the first address of the service range: the one of the service "kubernetes".
-_ADDRESSES = ("127.0.0.1", "10.0.0.1")
+_ADDRESSES = ("127.0.0.1", "10.213.0.1")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Certificates:
         ca = (
             _builder(ca_name, ca_name, ca_key.public_key(), now)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(_key_usage(authority=True), critical=True)
+            .add_extension(key_usage(authority=True), critical=True)
             .sign(ca_key, hashes.SHA256())
         )
         self.ca_file.write_bytes(ca.public_bytes(serialization.Encoding.PEM))
@@ -63,7 +65,7 @@ class Certificates:
         serving = (
             _builder(_name("localhost"), ca_name, key.public_key(), now)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_key_usage(authority=False), critical=True)
+            .add_extension(key_usage(authority=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
             .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
             .add_extension(
@@ -108,18 +110,4 @@ def _builder(
         .not_valid_before(now - _SKEW)
         .not_valid_after(now + _VALID)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
-    )
-
-
-def _key_usage(*, authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=authority,
-        crl_sign=authority,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
     )

@@ -148,7 +148,6 @@ class PodStatus(objects.PodStatus, frozen=True):
     """What the API says of a pod's life."""
 
     pod_ip: str = msgspec.field(default="", name="podIP")
-    nominated_node_name: str = ""
 
 
 class Pod(objects.Pod, frozen=True):

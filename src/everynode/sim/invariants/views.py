@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import islice, product
 from typing import Final
 
-from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.sim.invariants.referee import gate_closed, is_preparing
 from everynode.sim.record import Commit, Record, Scene
@@ -140,8 +139,3 @@ def taken_since(record: Record, commit: Commit, version: int) -> set[str]:
             if pod is not None:
                 found.add(pod.uid)
     return found
-
-
-def hash_of(pod: Pod) -> str:
-    """The revision that a pod names."""
-    return pod.metadata.labels.get(keys.REVISION_HASH, "")
