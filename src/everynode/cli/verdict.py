@@ -30,6 +30,7 @@ _TITLES: Final = {
     "L6": "the end does not depend on the way",
     "L7": "no pod is created or deleted more often than without faults",
     "L8": "one stuck part costs its own slot and no more",
+    "R8": "a first installation step by step withholds pods, and nothing else does",
 }
 # Every fault by its number, in order; one title stands for all that share a number.
 _FAULTS: Final = {

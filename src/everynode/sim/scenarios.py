@@ -91,6 +91,15 @@ _ALL: Final = {
         _at(8.0, "add-node", node="late-01", labels={}),
         quiet_at=20.0,
     ),
+    "step-by-step": _scenario(
+        "a first installation by partition, one more step, and an update that fills the rest",
+        daemonset(rolling={"partition": 3}, scaleStrategy={"partitionedScaling": True}),
+        _rolling(6.0, partition=2),
+        _at(10.0, "add-node", node="late-01", labels={}),
+        _update(16.0),
+        nodes=4,
+        quiet_at=40.0,
+    ),
     "rolling-update": _scenario(
         "one node after the other, each available for a while before the next",
         daemonset(rolling={"maxUnavailable": 1}, min_ready=2),

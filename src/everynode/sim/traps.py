@@ -71,6 +71,13 @@ def _overlapping() -> tuple[Object, Object]:
     return daemonset(rolling=_ONE), other
 
 
+def _stepwise(rolling: Object) -> Object:
+    """A DaemonSet whose partition and selector withhold pods of the first installation."""
+    made = daemonset(rolling=rolling)
+    made["metadata"]["annotations"] = {keys.PROGRESSIVE_CREATE: "true"}
+    return made
+
+
 def _agent(cpu: str) -> Object:
     """A container that asks for so much, and gets it without a restart."""
     amounts = {"cpu": cpu, "memory": "64Mi"}
@@ -132,6 +139,25 @@ _HELD: Final = {
         _at(26.0, "fail-pod", node=0), _at(26.0, "delete-pod", node=1, grace=0),
         _at(34.0, "delete-pod", node=0), _rolling(44.0, partition=0),
         sets=(daemonset(rolling={**_ONE, "partition": 1}),),
+    ),
+    "installed-step-by-step-and-paused": _trap(
+        _rolling(6.0, paused=True), _at(10.0, "add-node", node="zz-late", labels={}),
+        _rolling(14.0, partition=1), _at(20.0, "delete-pod", node=1, grace=0),
+        _rolling(26.0, paused=False), _rolling(32.0, partition=0),
+        sets=(_stepwise({**_ONE, "partition": 3}),), nodes=4, quiet_at=45.0,
+    ),
+    "installed-step-by-step-while-paused": _trap(
+        _at(8.0, "add-node", node="zz-late", labels={}),
+        sets=(_stepwise({**_ONE, "partition": 2, "paused": True}),), nodes=4, quiet_at=20.0,
+    ),
+    "installed-step-by-step-by-selector": _trap(
+        _update(8.0), _at(20.0, "add-node", node="late-01", labels={}),
+        sets=(_stepwise({**_ONE, "selector": {"matchLabels": {
+            "topology.kubernetes.io/zone": "zone-a"}}}),), quiet_at=35.0,
+    ),
+    "a-first-installation-in-one-go": _trap(
+        _at(8.0, "add-node", node="aa-late", labels={}),
+        sets=(daemonset(rolling={**_ONE, "partition": 2}),), nodes=3, quiet_at=20.0,
     ),
     "back-and-held": _trap(
         _update(8.0), _rolling(20.0, partition=3), _update(22.0, "agent:v1"),

@@ -19,7 +19,7 @@ Tale = Callable[[random.Random, float, int], list[Happening]]
 
 
 def vary_manifests(seed: int, manifests: tuple[Object, ...]) -> tuple[Object, ...]:
-    """Some sets tolerate every taint, as most node agents do; some select each other's pods."""
+    """Some tolerate every taint, select each other's pods, or are installed step by step."""
     chance = random.Random(f"{seed}/manifests")
     first, *others = (copy.deepcopy(each) for each in manifests)
     if chance.random() < 0.3:
@@ -29,6 +29,10 @@ def vary_manifests(seed: int, manifests: tuple[Object, ...]) -> tuple[Object, ..
             labels = first["spec"]["selector"]["matchLabels"]
             other["spec"]["selector"] = {"matchLabels": labels}
             other["spec"]["template"]["metadata"]["labels"] = labels
+    rolling = first["spec"]["updateStrategy"]["rollingUpdate"]
+    held = "partition" in rolling or "selector" in rolling
+    if held and first["apiVersion"] != "apps/v1" and chance.random() < 0.3:
+        first["spec"]["scaleStrategy"] = {"partitionedScaling": True}
     return (first, *others)
 
 

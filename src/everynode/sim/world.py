@@ -222,7 +222,7 @@ class World:
 
     def breach(self, promise: str, message: str) -> None:
         """A promise was not kept."""
-        if message[:1] in "SL" and ": " in message[:8]:
+        if message[:1] in "SLR" and ": " in message[:8]:
             promise, _, message = message.partition(": ")
         self.note(f"BROKEN {promise}: {message}")
         if len(self.breaches) < _MOST_BREACHES:

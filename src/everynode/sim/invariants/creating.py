@@ -1,4 +1,4 @@
-"""S3, S4, S5 and S7: a pod that we create is of the revision its node lives by, and complete."""
+"""S3, S4, S5, S7, R8: a pod that we create is complete, and what its node lives by at that time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class RightRevision(Invariant):
         except Doubt:
             return
         if fault:
-            yield f"{pod.name} of {pod.hash} was created on {node_of(pod)}: {fault}"
+            promise, _, why = fault.rpartition(": ")
+            what = f"{pod.name} of {pod.hash} was created on {node_of(pod)}: {why}"
+            yield f"{promise}: {what}" if promise else what
 
     def _fault(self, commit: Commit, pod: Pod) -> str:
         assert commit.asked is not None
@@ -64,6 +66,8 @@ def _judge(referee: Referee, pod: Pod) -> str:
         return "S7: the node should not have it"
     if meaning(template) != meaning(referee.life(node)):
         return "the node lives by another revision"
+    if referee.withholds(node):
+        return "R8: the first installation has not come to the node yet"
     waiting = [each for each in referee.staying(node) if each.hash == pod.hash]
     return "S2: the node has one already" if waiting else ""
 

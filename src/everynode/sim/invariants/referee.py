@@ -228,6 +228,15 @@ class Referee:
                     return named
         return ""
 
+    @cached_property
+    def sources(self) -> frozenset[bool]:
+        """Whether the stored targets say what they came from; both where they disagree."""
+        return frozenset(
+            bool(revision.metadata.annotations.get(keys.FROM_REVISION))
+            for revision in self.scene.revisions.values()
+            if revision.metadata.labels.get(keys.REVISION_HASH, "") in self.targets
+        )
+
     # --- Nodes -------------------------------------------------------------------------------
 
     @cached_property
@@ -286,15 +295,26 @@ class Referee:
     @cached_property
     def scope(self) -> frozenset[str]:
         """Nodes that live by the target (R2)."""
+        return self.holders if self.rolling and self.ds.strategy.paused else self.released
+
+    @cached_property
+    def released(self) -> frozenset[str]:
+        """The same, as if it were not paused."""
         if not self.rolling:
             return frozenset(self.scene.nodes)
-        if self.ds.strategy.paused:
-            return self.holders
         if self.ds.strategy.partition.value == 0:
             return self.holders | self.selected
         room = max(0, self.cut - len(self.holders & self.wanted))
         waiting = sorted((self.selected & self.wanted) - self.holders)
         return self.holders | frozenset(waiting[max(0, len(waiting) - room) :])
+
+    def withholds(self, node: str) -> bool:
+        """Whether the node gets no pod yet in a first installation step by step (R8)."""
+        return self.ds.progressive and self.sources == {False} and node not in self.released
+
+    def may_withhold(self, node: str) -> bool:
+        """The same where it is not plain which of several targets was meant."""
+        return self.ds.progressive and self.sources != {True} and node not in self.released
 
     def is_silent(self, node: str) -> bool:
         """Whether the node's kubelet is gone."""

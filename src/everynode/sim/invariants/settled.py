@@ -91,7 +91,7 @@ def _of_node(referee: Referee, name: str) -> Iterator[str]:
     elif len(staying) > 1:
         yield f"{name}: has {len(staying)} pods"
     elif not staying:
-        if life.runs(node):
+        if life.runs(node) and not referee.may_withhold(name):
             yield f"{name}: has no pod"
     elif not referee.is_up(staying[0]):
         yield f"{name}: {staying[0].name} is not available"
