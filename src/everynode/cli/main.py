@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "On your own cluster": {
         "install": Late("everynode.cli.install", "Bring the CRD and the permissions."),
         "run": Late("everynode.cli.run", "Run the controller until Ctrl-C or SIGTERM."),
+        "convert": Late("everynode.cli.convert", "Say a DaemonSet in another API version."),
     },
 }
 

@@ -1,4 +1,4 @@
-"""The DaemonSets in files that people give us, or one line about what is wrong with them."""
+"""What stands in files that people give us, DaemonSets above all, or one line on what is wrong."""
 
 from __future__ import annotations
 
@@ -19,15 +19,23 @@ Object = dict[str, Any]
 
 def read_daemonsets(files: Sequence[str]) -> list[Object]:
     """All DaemonSets in some files, in order; raises UserError."""
-    found: list[Object] = []
-    for name in files:
-        here = [each for each in _objects(name, _read(name)) if each.get("kind") == keys.KIND]
-        if not here:
-            raise UserError(f"{name} holds no DaemonSet")
-        for each in here:
-            _check(name, each)
-        found += here
+    return [each for name in files for each in read_objects(name) if is_daemonset(each)]
+
+
+def read_objects(name: str) -> list[Object]:
+    """All objects in a file, in order, with a DaemonSet among them; raises UserError."""
+    found = list(_objects(name, _read(name)))
+    here = [each for each in found if is_daemonset(each)]
+    if not here:
+        raise UserError(f"{name} holds no DaemonSet")
+    for each in here:
+        _check(name, each)
     return found
+
+
+def is_daemonset(manifest: Object) -> bool:
+    """Whether it is a DaemonSet of whatever version."""
+    return manifest.get("kind") == keys.KIND
 
 
 def _read(name: str) -> str:

@@ -29,3 +29,13 @@ def test_each_rule_stands_below_its_reason() -> None:
 
 def test_nothing_is_abbreviated() -> None:
     assert "&id" not in as_yaml(ALL)
+
+
+def test_scripts_stand_line_by_line_and_every_reader_sees_texts_as_texts() -> None:
+    data = {"script": "set -e\nexec agent\n", "1.2": "1e3", "plain": "0o17", "word": "e3"}
+    text = as_yaml([{"data": data}])
+    assert text == (
+        "data:\n  script: |\n    set -e\n    exec agent\n"
+        "  '1.2': '1e3'\n  plain: '0o17'\n  word: e3\n"
+    )
+    assert yaml.safe_load(text) == {"data": data}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from everynode.cli.manifests.names import Object
 from everynode.cli.manifests.rbac import Reasoned
+
+_NUMBER: Final = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?|0[oO][0-7]+")
 
 
 class _Dumper(yaml.SafeDumper):
@@ -23,7 +26,14 @@ class _Dumper(yaml.SafeDumper):
         super().increase_indent(flow=flow, indentless=False)
 
 
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    """Scripts line by line; quotes around what is a number to other readers of YAML, as 1e3 is."""
+    style = "|" if "\n" in text else "'" if _NUMBER.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
 _Dumper.add_representer(Reasoned, yaml.SafeDumper.represent_dict)
+_Dumper.add_representer(str, _represent_text)
 
 
 def as_yaml(objects: Iterable[Object]) -> str:

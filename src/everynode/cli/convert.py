@@ -1,0 +1,70 @@
+"""`everynode convert`: a DaemonSet in another API version, and a word on what that one lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from everynode.api import keys
+from everynode.api.conversion import Loss, convert
+from everynode.cli.errors import UserError
+from everynode.cli.manifest import Object, is_daemonset, read_objects
+from everynode.cli.manifests.text import as_yaml
+
+
+@click.command("convert")
+@click.option(
+    "-f",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="A manifest, or - for what is piped in; may be given several times.",
+)
+@click.option(
+    "--to",
+    "version",
+    type=click.Choice([keys.V1BETA1, keys.V1ALPHA1, keys.APPS_V1]),
+    default=keys.V1BETA1,
+    show_default=True,
+    help="The version that is wanted.",
+)
+@click.option("--drop", is_flag=True, help="Leave out what that version has no field for.")
+def command(*, files: Sequence[str], version: str, drop: bool) -> None:
+    """Print manifests with their DaemonSets in another API version.
+
+    Other objects are printed as they are. What a server wrote is left out, so that what runs can
+    be piped in. A field that has no counterpart is refused, or dropped with a word about it.
+
+    \b
+    From native to Advanced, without restarting a pod:
+      kubectl get ds agent -o yaml | everynode convert -f - > agent.yaml
+      kubectl delete ds agent --cascade=orphan
+      kubectl apply -f agent.yaml
+    And back again:
+      everynode convert -f agent.yaml --to apps/v1 --drop
+    """
+    found = [(name, each) for name in files for each in read_objects(name)]
+    made = [
+        _convert(name, each, version, drop=drop) if is_daemonset(each) else each
+        for name, each in found
+    ]
+    click.echo(as_yaml(made), nl=False)
+
+
+def _convert(name: str, manifest: Object, version: str, *, drop: bool) -> Object:
+    made, lost = convert(manifest, version)
+    who = manifest["metadata"]["name"]
+    if lost and not drop:
+        raise UserError(
+            f"{name}: {version} cannot say all of DaemonSet {who}; --drop leaves out "
+            + ", ".join(f"{each.path} ({each.instead})" for each in lost)
+        )
+    for each in lost:
+        click.echo(_told(who, each), err=True)
+    return made
+
+
+def _told(who: str, loss: Loss) -> str:
+    return f"dropped {loss.path} of {who}: {loss.instead}"
