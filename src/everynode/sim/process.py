@@ -11,6 +11,7 @@ from everynode.controller.leader import Election, Leadership, Terms
 from everynode.controller.run import Controller, Options
 from everynode.sim.clock import SimClock
 from everynode.sim.door import Door
+from everynode.sim.edition import context
 from everynode.sim.loop import SimLoop
 from everynode.sim.record import Record
 from everynode.sim.weather import Sky
@@ -33,6 +34,7 @@ class Process:
         seed: object,
         sky: Sky,
         elected: bool,
+        edition: str,
         crashed: Callable[[Process, str], None],
     ) -> None:
         self.name = name
@@ -46,9 +48,9 @@ class Process:
             leadership = Election(
                 self.door, self.clock, identity=self.clock.uid(), namespace=LEASES, terms=TERMS
             )
-        options = Options(native=True)
+        options = Options(native=True, forgiving=False)
         self.controller = Controller(self.door, self.clock, options, leadership=leadership)
-        self.task = loop.create_task(self._run())
+        self.task = loop.create_task(self._run(), context=context(edition))
 
     async def _run(self) -> None:
         try:

@@ -196,6 +196,16 @@ _ALL: Final = {
         Happening("recreate-set", at=10.0, seconds=2.0, args={"propagation": "Orphan"}),
         quiet_at=45.0,
     ),
+    "upgrade": _scenario(
+        "a newer server and the next release of Everynode in the middle of an update, and back",
+        daemonset(rolling={"maxUnavailable": 1}, api_version=keys.APPS_V1),
+        _update(8.0),
+        _at(9.5, "grow-templates"),
+        _rolling(12.0, maxUnavailable=2),
+        _at(13.0, "release"),
+        _update(22.0, "agent:v3"),
+        _update(24.0),
+    ),
     "failover": _scenario(
         "two controllers; the one that leads is cut off in the middle, the other goes on",
         daemonset(rolling={"maxUnavailable": 1}, min_ready=2),

@@ -277,6 +277,32 @@ _PODS: Final = {
     ),
 }  # fmt: skip
 
+_RELEASES: Final = {
+    "a-default-appears": _trap(
+        _at(8.0, "grow-templates"), _at(12.0, "restart"), _at(16.0, "release"),
+        _rolling(20.0, maxUnavailable=2), _update(24.0), quiet_at=40.0,
+    ),
+    "a-default-appears-in-the-native-kind": _trap(
+        _at(8.0, "grow-templates"), _rolling(10.0, maxUnavailable=2), _at(12.0, "restart"),
+        sets=(daemonset(rolling=_ONE, api_version=keys.APPS_V1),), quiet_at=30.0,
+    ),
+    "the-next-release-and-back": _trap(
+        _update(8.0), _at(9.5, "release", 12.0), _update(14.0, "agent:v1"),
+        _rolling(18.0, partition=1), _update(24.0), _update(26.0, "agent:v1"),
+        nodes=4, quiet_at=45.0,
+    ),
+    "the-next-release-in-place": _trap(
+        _update(8.0), _at(9.5, "release", 10.0), _update(22.0, "agent:v3"),
+        _at(24.0, "release"), _update(30.0), sets=(daemonset(rolling=_IN_PLACE),),
+        nodes=4, quiet_at=45.0,
+    ),
+    "two-releases-at-once": _trap(
+        _at(20.0, "release", index=0), _update(25.0), _at(28.0, "restart", index=1),
+        _update(40.0, "agent:v1"), _at(42.0, "restart", index=0), nodes=4, controllers=2,
+        quiet_at=70.0,
+    ),
+}  # fmt: skip
+
 _OTHERS: Final = {
     "overlapping-selectors": _trap(_update(8.0), sets=_overlapping(), quiet_at=1000.0),
     "an-orphan-is-found-later": _trap(
@@ -385,6 +411,6 @@ _LEADING: Final = {
 
 TRAPS: Final[dict[str, Plan]] = {
     name: msgspec.structs.replace(plan, name=name)
-    for some in (_BUDGET, _HELD, _PODS, _OTHERS, _SERVER, _LEADING)
+    for some in (_BUDGET, _HELD, _PODS, _RELEASES, _OTHERS, _SERVER, _LEADING)
     for name, plan in some.items()
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from everynode.api.defaults import default_template
+from everynode.sim.edition import NEXT, THIS, grown
 from everynode.sim.faults import FAULTS, Fault, on_node, timed
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Object
@@ -15,7 +16,8 @@ from everynode.sim.plan import Happening, Object
 if TYPE_CHECKING:
     from everynode.sim.world import World
 
-_SETS: Final = "daemonsets.apps.kruise.io"
+_NATIVE: Final = "daemonsets.apps"
+_ADVANCED: Final = "daemonsets.apps.kruise.io"
 _FURTHEST: Final = 6  # events that a lagging replica is behind
 LONG: Final = 1800.0  # seconds; for such a fault a world waits until it is over
 _OFTEN: Final = 0.35  # of all worlds know one of these
@@ -52,16 +54,38 @@ class Upheavals:
     async def _do_upgrade(self, happening: Happening) -> None:
         """Server and controllers are upgraded: templates are stored with every default spelled."""
         before = self._spell_out()
-        for index in sorted(self._world.processes):
-            await self._start_anew(index)
+        await self._release(NEXT)
         self._world.loop.create_task(self._downgrade(happening.seconds, before))
 
     async def _downgrade(self, seconds: float, before: dict[str, tuple[Object, Object]]) -> None:
         await self._world.clock.sleep(seconds)
         for name, (old, new) in before.items():
-            self._store_template(name, new, old)
-        for index in sorted(self._world.processes):
+            self._store_template(_ADVANCED, name, new, old)
+        await self._release(THIS)
+
+    async def _do_release(self, happening: Happening) -> None:
+        """Controllers, or one of them, are replaced by those of the next release, and back."""
+        who = happening.args.get("index")
+        await self._release(NEXT, who)
+        if happening.seconds:
+            self._world.loop.create_task(self._take_back(happening.seconds, who))
+
+    async def _take_back(self, seconds: float, who: int | None) -> None:
+        await self._world.clock.sleep(seconds)
+        await self._release(THIS, who)
+
+    async def _release(self, edition: str, who: int | None = None) -> None:
+        for index in sorted(self._world.processes) if who is None else [who]:
+            self._world.editions[index] = edition
             await self._start_anew(index)
+
+    async def _do_grow_templates(self, happening: Happening) -> None:
+        """A newer server serves a default that only the next release of Everynode knows."""
+        for kind in (_NATIVE, _ADVANCED):
+            for record in list(self._world.api.store.collection(kind).scan()):
+                old: Object = msgspec.json.decode(record.body)["spec"]["template"]
+                new = msgspec.json.decode(grown(msgspec.json.encode(old)))
+                self._store_template(kind, record.name, old, new)
 
     async def _do_overlap(self, happening: Happening) -> None:
         """Somebody creates a DaemonSet that selects the pods of another."""
@@ -81,17 +105,17 @@ class Upheavals:
     def _spell_out(self) -> dict[str, tuple[Object, Object]]:
         """Store every template with its defaults, as a server does whose table has grown."""
         found = {}
-        for record in list(self._world.api.store.collection(_SETS).scan()):
+        for record in list(self._world.api.store.collection(_ADVANCED).scan()):
             old: Object = msgspec.json.decode(record.body)["spec"]["template"]
             new = msgspec.to_builtins(default_template(msgspec.to_builtins(old)))
-            self._store_template(record.name, old, new)
+            self._store_template(_ADVANCED, record.name, old, new)
             found[record.name] = (old, new)
         return found
 
-    def _store_template(self, name: str, before: Object, after: Object) -> None:
+    def _store_template(self, kind: str, name: str, before: Object, after: Object) -> None:
         """Change nothing but the template, and no generation: nobody has written anything."""
         store = self._world.api.store
-        collection = store.collection(_SETS)
+        collection = store.collection(kind)
         record = collection.get("default", name)
         obj: Any = msgspec.json.decode(record.body) if record is not None else None
         if obj is not None and before != after and obj["spec"]["template"] == before:
@@ -103,6 +127,11 @@ def _lagging(chance: random.Random, at: float, nodes: int) -> Happening:
     args = {"behind": chance.randint(1, _FURTHEST), "who": "controller-0"}
     seconds = round(chance.uniform(5.0, 60.0), 2)
     return Happening("lagging-replica", at=at, seconds=seconds, args=args)
+
+
+def _one_released(chance: random.Random, at: float, nodes: int) -> Happening:
+    seconds = round(chance.uniform(5.0, 60.0), 2)
+    return Happening("release", at=at, seconds=seconds, args={"index": 0})
 
 
 def _drift(chance: random.Random, at: float, nodes: int) -> Happening:
@@ -127,6 +156,7 @@ MORE: Final = (
     Fault("F5", "the clock runs at another speed", _drift, "clock-drift"),
     Fault("F6", "slow looks", _freeze(0.2, 5.0), "freeze"),
     Fault("F7", "another table of defaults, and back", timed("upgrade", 40.0), "upgrade"),
+    Fault("F7", "one controller of the next release", _one_released, "release"),
     Fault("F20", "admission changes pods", timed("mutate-pods", 90.0), "mutate-pods"),
     Fault("F20", "admission takes too long", timed("slow-admission", 60.0), "slow-admission"),
     Fault("F23", "pages expire", timed("expiring-pages", 90.0), "expiring-pages"),

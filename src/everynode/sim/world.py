@@ -19,6 +19,7 @@ from everynode.cluster.store import Store
 from everynode.sim.actions import Actions
 from everynode.sim.clock import SimClock
 from everynode.sim.door import Door
+from everynode.sim.edition import THIS
 from everynode.sim.encore import Encore
 from everynode.sim.invariants import INVARIANTS
 from everynode.sim.invariants.pace import Pace
@@ -71,6 +72,7 @@ class World:
         self.record = Record(self.api.store, loop.time)
         self.sky = Sky(plan.happenings, seed=plan.seed, time=loop.time)
         self.processes: dict[int, Process] = {}
+        self.editions: dict[int, str] = {}  # of the controllers that are not of this release
         self.notes: list[tuple[float, str]] = []  # for the timeline
         self._incarnations: Counter[int] = Counter()
         self._invariants: list[Invariant] = [each(self.record) for each in INVARIANTS]
@@ -195,6 +197,7 @@ class World:
             seed=self.plan.seed,
             sky=self.sky,
             elected=self.plan.controllers > 1,
+            edition=self.editions.get(index, THIS),
             crashed=self._crashed,
         )
 

@@ -25,6 +25,7 @@ from everynode.api.objects import (
 from everynode.api.selector import matches
 from everynode.api.taints import EVICTING, untolerated, with_daemon_tolerations
 from everynode.api.times import seconds
+from everynode.sim.edition import grown
 from everynode.sim.record import Scene
 from everynode.sim.shelf import Pods
 from everynode.sim.shelf import node_of as node_of
@@ -66,7 +67,7 @@ class Wants:
 @lru_cache(maxsize=4096)
 def meaning(template: bytes) -> bytes:
     """A template in a form that is the same for the same meaning."""
-    return msgspec.json.encode(normalise(template), order="deterministic")
+    return msgspec.json.encode(normalise(grown(template)), order="deterministic")
 
 
 @lru_cache(maxsize=4096)

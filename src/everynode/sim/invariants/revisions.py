@@ -9,7 +9,7 @@ from typing import ClassVar
 from everynode.api import keys
 from everynode.api.objects import ControllerRevision, Pod
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.referee import Referee
+from everynode.sim.invariants.referee import Referee, meaning, template_in
 from everynode.sim.invariants.views import Doubt, by_controller, views
 from everynode.sim.record import Commit, Scene
 
@@ -29,6 +29,7 @@ class Revisions(Invariant):
             yield from self._judge_deletion(commit, before)
         elif before is None:
             yield from self._judge_creation(after)
+            yield from self._judge_need(commit, after)
             yield from self._judge_source(commit, after)
         elif bytes(before.data) != bytes(after.data):
             yield f"the content of {after.metadata.name} was changed"
@@ -53,6 +54,18 @@ class Revisions(Invariant):
         ]
         if made.revision in others and not self._disturbed():
             yield f"{made.metadata.name} has number {made.revision}, which is taken"
+
+    def _judge_need(self, commit: Commit, made: ControllerRevision) -> Iterable[str]:
+        """A template that is stored under another name already needs no other (R1)."""
+        owner = made.metadata.controller
+        if owner is None:
+            return
+        wanted = meaning(template_in(bytes(made.data)))
+        try:
+            if all(_keeps(scene, owner.uid, wanted) for scene, _ in views(self.record, commit)):
+                yield f"{made.metadata.name} was made although its template is stored already"
+        except Doubt:
+            return
 
     def _judge_number(self, made: ControllerRevision) -> Iterable[str]:
         """The target has the highest number: it is how people and kubectl find it."""
@@ -107,6 +120,11 @@ def _owned(scene: Scene, uid: str) -> list[ControllerRevision]:
         if owner is not None and owner.uid == uid:
             found.append(each)
     return found
+
+
+def _keeps(scene: Scene, uid: str, wanted: bytes) -> bool:
+    found = (template_in(bytes(each.data)) for each in _owned(scene, uid))
+    return any(meaning(template) == wanted for template in found)
 
 
 def _may_name(scene: Scene, made: ControllerRevision, named: str, uid: str) -> bool:
