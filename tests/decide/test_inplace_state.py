@@ -58,7 +58,12 @@ def test_the_old_name_of_the_annotation_is_read_too() -> None:
     assert old.revision == "5f8"
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"revision":1}', '{"lastContainerStatuses":[]}'])
+DEEP = '{"unknown":' + "[" * 5000 + "]" * 5000 + "}"
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"revision":1}', '{"lastContainerStatuses":[]}', DEEP]
+)
 def test_an_unreadable_record_is_a_reason_and_stops_nothing(text: str) -> None:
     broken = pod(annotations={keys.INPLACE_STATE: text})
     assert read_state(broken) is None

@@ -86,10 +86,12 @@ def test_other_blockers_are_kept_in_their_order() -> None:
     assert "lastTransitionTime" not in gate
 
 
-def test_an_unreadable_message_blocks_nothing() -> None:
-    odd = pod(
-        labels=BLOCK, conditions=[condition("KruisePodReady", "False", message="maintenance")]
-    )
+DEEP = '[{"unknown":' + "[" * 5000 + "]" * 5000 + "}]"
+
+
+@pytest.mark.parametrize("message", ["maintenance", DEEP], ids=["text", "deep"])
+def test_an_unreadable_message_blocks_nothing(message: str) -> None:
+    odd = pod(labels=BLOCK, conditions=[condition("KruisePodReady", "False", message=message)])
     assert not is_preparing(odd)
     (patch,) = mark_preparing(odd, MARKING, NOW)
     assert patch.body["status"]["conditions"][0]["message"] == MESSAGE

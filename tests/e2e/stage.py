@@ -132,7 +132,7 @@ class Stage:
         self, options: Options | None = None, *, transport: Transport | None = None
     ) -> None:
         assert self._tasks is not None
-        options = options or Options(native=True, namespace=self.namespace)
+        options = options or Options(native=True, namespace=self.namespace, forgiving=False)
         self.controller = Controller(transport or self.permitted, self.clock, options)
         self._running = self._tasks.create_task(self.controller.run())
 

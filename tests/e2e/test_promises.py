@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from everynode.controller.run import Options
 from everynode.decide.availability import is_ready
 from everynode.kube import verbs
 from everynode.kube.resources import PODS
 from tests.e2e.conftest import Play
 from tests.e2e.stage import Stage, daemonset, kind_of
 from tests.e2e.test_pods import finish, until_gone
+from tests.e2e.transports import Deep
 
 NATIVE = "apps/v1"
 BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])
@@ -202,6 +204,23 @@ async def test_a_broken_set_holds_up_no_other(play: Play) -> None:
         await stage.until_running("well:2", 3)
         await stage.until(lambda: "Refused" in _message(stage, refused), "it is said why")
         assert await stage.events("FailedCreate")
+
+
+async def test_a_set_that_we_stumble_over_holds_up_no_other(play: Play) -> None:
+    async with play(nodes=2) as stage:
+        await stage.stop_controller()
+        options = Options(native=True, namespace=stage.namespace)
+        stage.start_controller(options, transport=Deep(stage.permitted))
+        for levels in (600, 5000):  # more than we can work with, more than we can read
+            odd = daemonset(f"odd-{levels}", image="odd:1")
+            odd["spec"]["template"]["spec"]["unknown"] = f"NESTED {levels} TIMES"
+            await stage.create(odd)
+        well = daemonset("well", image="well:1")
+        await stage.start(well, 2)
+        await stage.set_image(well, "well:2")
+        await stage.until_running("well:2", 2)
+        [event] = await stage.events("InternalError")
+        assert event["involvedObject"]["name"] == "odd-600"
 
 
 async def test_a_status_that_another_controller_writes_is_left_to_it(play: Play) -> None:

@@ -3,6 +3,7 @@ it is killed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -110,6 +111,45 @@ class Mortal:
 
     async def close(self) -> None:
         """The transport is not ours to close."""
+
+
+class Deep:
+    """An API server that stores what is nested deeper than Python goes, as real ones do: wherever
+    something says `NESTED 5000 TIMES`."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    async def send(self, request: Request) -> Response:
+        return await self._inner.send(request)
+
+    async def open(self, request: Request) -> Stream:
+        return _DeepStream(await self._inner.open(request))
+
+    async def close(self) -> None:
+        """The transport is not ours to close."""
+
+
+class _DeepStream:
+    def __init__(self, inner: Stream) -> None:
+        self._inner = inner
+        self.status, self.headers = inner.status, inner.headers
+
+    async def readline(self) -> bytes:
+        return _NESTED.sub(_nest, await self._inner.readline())
+
+    async def read(self) -> bytes:
+        return await self._inner.read()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+_NESTED: Final = re.compile(rb'"NESTED ([0-9]+) TIMES"')
+
+
+def _nest(found: re.Match[bytes]) -> bytes:
+    return b"[" * int(found[1]) + b"]" * int(found[1])
 
 
 class Older:

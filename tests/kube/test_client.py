@@ -17,6 +17,7 @@ from tests.kube.scripted import ManualClock, ScriptedTransport, failure, node, p
 READ = verbs.get(NODES, "a")
 WRITE = verbs.create(PODS, {}, namespace="n")
 OK = Response(200, b'{"ok":true}')
+LOGIN = Response(200, b"<html>please log in</html>")
 LOST = TransportError("connection reset", sent=True)
 DOWN = TransportError("connection refused", sent=False)
 
@@ -178,6 +179,28 @@ async def test_a_collection_is_read_page_by_page() -> None:
     client = Client(transport, ManualClock())
     assert await client.read_all(NODES, name_of) == ["a", "b"]
     assert dict(transport.requests[1].query)["continue"] == "t"
+
+
+async def test_an_object_that_cannot_be_read_is_left_out() -> None:
+    transport = ScriptedTransport(page(9, node("a", 1), {"metadata": 7}, node("b", 2)))
+
+    def read(body: bytes) -> str:
+        found = json.loads(body)["metadata"]
+        if not isinstance(found, dict):
+            raise ValueError("no metadata")
+        return str(found["name"])
+
+    assert await Client(transport, ManualClock()).read_all(NODES, read) == ["a", "b"]
+
+
+async def test_an_answer_that_makes_no_sense_is_none() -> None:
+    clock = ManualClock()
+    reading = Client(ScriptedTransport(*[LOGIN] * 3, OK), clock).read(READ, decode)
+    answer = asyncio.ensure_future(reading)
+    await clock.advance(60)
+    assert answer.result() == {"ok": True}
+    with pytest.raises(UnknownOutcome, match="makes no sense"):
+        await Client(ScriptedTransport(LOGIN), clock).write(WRITE, decode)
 
 
 async def test_a_list_without_items_is_empty() -> None:

@@ -303,6 +303,40 @@ async def test_an_object_that_cannot_be_read_does_not_stop_the_others() -> None:
         assert world.notebook.troubles[0].startswith("Expected `array`")
 
 
+async def test_an_object_that_cannot_be_read_is_not_kept_beyond_its_deletion() -> None:
+    poison = node("a", 8)
+    poison["spec"] = {"taints": "none"}
+    stream = initial(7, "a", "b")
+    async with watching(stream, initial(9, "b")) as world:
+        stream.say(event("DELETED", poison))
+        await world.clock.quiet()
+        assert world.notebook.told == ["replace a b @7", "replace b @9"]
+
+
+async def test_an_object_nested_deeper_than_python_goes_hides_no_other() -> None:
+    deep = page(10, node("a", 1), {**node("deep", 2), "spec": "DEEP"}, node("b", 3))
+    nested = b"[" * 5000 + b"]" * 5000
+    body = deep.body.replace(b'"DEEP"', nested)
+    line = b'{"type":"ADDED","object":{"metadata":{"name":"deep"},"spec":%s}}' % nested
+    stream = ScriptedStream()
+    async with watching(failure(422, "Invalid"), Response(200, body), stream) as world:
+        assert world.notebook.told == ["replace a b @10"]
+        stream.say(line)
+        stream.say(event("ADDED", node("c", 11)))
+        await world.clock.quiet()
+        assert world.notebook.told == ["replace a b @10", "upsert c @11"]
+        assert len([each for each in world.notebook.troubles if "recursion" in each]) == 2
+
+
+async def test_a_list_that_makes_no_sense_is_asked_for_again() -> None:
+    page_of_a_proxy = Response(200, b"<html>please log in</html>")
+    refused = failure(422, "Invalid")
+    async with watching(refused, page_of_a_proxy, page(10, node("a", 1))) as world:
+        assert world.notebook.told == []
+        await world.clock.advance(1)
+        assert world.notebook.told == ["replace a @10"]
+
+
 async def test_others_get_a_turn_during_a_flood_of_events() -> None:
     flood = [event("ADDED", node(f"n{number}", 10 + number)) for number in range(200)]
     world = World(ScriptedTransport(ScriptedStream(bookmark(7, initial_end=True), *flood)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -26,6 +27,8 @@ from everynode.decide.ledger import Ledger
 from everynode.decide.plan import make_plan
 from everynode.decide.revisions import Choice, relabel
 
+_LONGEST_STUMBLE: Final = 300.0
+
 
 class Teller(Protocol):
     """Whoever measures the loop."""
@@ -46,9 +49,21 @@ class Teller(Protocol):
         """The rollout stands like this now."""
         ...
 
+    def stumbled(self, workload: Workload, error: Exception) -> None:
+        """Looking at the DaemonSet failed for a reason that nobody has thought of."""
+        ...
+
     def gone(self, workload: Workload) -> None:
         """The DaemonSet is gone."""
         ...
+
+
+@dataclass(slots=True)
+class _Stumble:
+    """Looks at one DaemonSet that failed, one after the other."""
+
+    count: int = 0
+    again_at: float = 0.0
 
 
 class Loop:
@@ -77,6 +92,7 @@ class Loop:
         self._prepull = prepull
         self._teller = teller
         self._choices: dict[str, Choice] = {}
+        self._stumbles: dict[str, _Stumble] = {}
         self._tasks: asyncio.TaskGroup | None = None
         world.changed = lambda workload: queue.add(workload.key)
         world.moved = lambda workload: queue.add_soon(workload.key)
@@ -96,11 +112,28 @@ class Loop:
                 workload = self._world.workloads.get(key)
                 if workload is not None:
                     began = self._clock.monotonic()
-                    self._look(workload, self._clock.now())
+                    self._try_look(workload, self._clock.now())
                     self._teller.looked(workload, self._clock.monotonic() - began)
                 await self._clock.sleep(0)
 
     # --- One look --------------------------------------------------------------------------
+
+    def _try_look(self, workload: Workload, now: float) -> None:
+        """Look at a workload; one that we stumble over is left for a while, the others go on."""
+        stumble = self._stumbles.get(workload.key)
+        if stumble is not None and now < stumble.again_at:
+            self._queue.add_at(workload.key, stumble.again_at)
+            return
+        try:
+            self._look(workload, now)
+            self._stumbles.pop(workload.key, None)
+        except Exception as error:
+            stumble = self._stumbles.setdefault(workload.key, _Stumble())
+            stumble.count += 1
+            stumble.again_at = now + min(2.0 ** min(stumble.count, 20), _LONGEST_STUMBLE)
+            workload.ledger, workload.replan = None, True  # whatever was half done is done anew
+            self._queue.add_at(workload.key, stumble.again_at)
+            self._teller.stumbled(workload, error)
 
     def _look(self, workload: Workload, now: float) -> None:
         if workload.ds.metadata.deletion_timestamp is not None:
@@ -221,6 +254,7 @@ class Loop:
         self._adoption.forget(workload)
         self._prepull.forget(workload)
         self._choices.pop(workload.key, None)
+        self._stumbles.pop(workload.key, None)
         self._teller.gone(workload)
 
     def _relabelled(self, pod: Pod, workload: Workload) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
 from typing import Final
 
 from everynode.api.daemonset import DaemonSetStatus
@@ -30,9 +32,10 @@ log: Final = Log("controller")
 class Report:
     """Hears of everything that happens in the controller."""
 
-    def __init__(self, metrics: Metrics, recorder: Recorder) -> None:
+    def __init__(self, metrics: Metrics, recorder: Recorder, *, forgiving: bool = True) -> None:
         self._metrics = metrics
         self._recorder = recorder
+        self._forgiving = forgiving
         # What was said of each DaemonSet last, by reason: decisions repeat it until it is seen.
         self._told: dict[str, dict[str, str]] = {}
 
@@ -111,6 +114,17 @@ class Report:
     def selects_all(self, workload: Workload) -> None:
         """The selector is empty and would take every pod of the namespace."""
         self.noticed(workload, _SELECTS_ALL)
+
+    def stumbled(self, workload: Workload, error: Exception) -> None:
+        """Looking at the DaemonSet failed for a reason that nobody has thought of."""
+        if not self._forgiving:
+            raise error
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(where.filename).name}:{where.lineno}"
+        why = f"{type(error).__name__}: {error}"
+        log.error("Cannot handle DaemonSet", daemonset=workload.label, error=why, at=place)
+        message = f"Everynode cannot handle this DaemonSet and leaves it alone for a while: {why}"
+        self._recorder.record(_about(workload), Notice("Warning", "InternalError", message))
 
     def gone(self, workload: Workload) -> None:
         """The DaemonSet is gone."""

@@ -36,6 +36,7 @@ class Options:
     native: bool = False
     namespace: str = ""  # all namespaces when empty
     pull_always: bool = False  # fetch images ahead for every DaemonSet
+    forgiving: bool = True  # a DaemonSet that we stumble over does not stop the others
 
     @property
     def flavours(self) -> tuple[Flavour, ...]:
@@ -73,7 +74,7 @@ class Controller:
             ),
             clock,
         )
-        self.report = Report(self.metrics, self.recorder)
+        self.report = Report(self.metrics, self.recorder, forgiving=options.forgiving)
         self.world = World(options.flavours, namespace=options.namespace)
         self.watchers = self.world.watchers(transport, clock, self.report)
         self.health = Health()

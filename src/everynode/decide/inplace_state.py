@@ -82,7 +82,7 @@ def read_state(pod: Pod) -> State | None:
         return None
     try:
         return _decoder.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 
@@ -93,7 +93,7 @@ def state_fault(pod: Pod) -> str:
         return ""
     try:
         _decoder.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         return f"annotation {keys.INPLACE_STATE} cannot be read and is ignored: {error}"
     return ""
 

@@ -71,7 +71,7 @@ def _blockers(pod: Pod) -> tuple[Blocker, ...]:
         return ()
     try:
         return msgspec.json.decode(condition.message, type=tuple[Blocker, ...])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return ()  # not written by anyone who follows the format: nobody to wait for
 
 

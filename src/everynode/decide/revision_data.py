@@ -50,7 +50,7 @@ def read_data(data: bytes) -> bytes:
     """The template inside a revision's `data`; raises ValueError where there is none."""
     try:
         template = dict(msgspec.json.decode(data, type=_Data).spec.template)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(str(error)) from error
     template.pop("$patch", None)
     return msgspec.json.encode(template)

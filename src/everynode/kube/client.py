@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Final, TypeVar
 
@@ -50,6 +52,9 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
+# What decoders raise: msgspec's errors are ValueErrors, but for JSON too deep to be true.
+UNREADABLE: Final = (ValueError, RecursionError)
+_DEEPEST: Final = 11_000  # an API server refuses JSON of more than 10,000 levels
 _page_decoder: Final = msgspec.json.Decoder(_Page)
 
 
@@ -61,9 +66,33 @@ class Page(msgspec.Struct, frozen=True):
     token: str
 
 
+def _read(
+    decode: Callable[[bytes], T], response: Response, request: Request, error: type[KubeError]
+) -> T:
+    """The answer, or the error that stands for one which no API server gives, but a proxy may."""
+    try:
+        return decode(response.body)
+    except UNREADABLE as why:
+        asked = describe(request)
+        raise error(f"the answer makes no sense: {why}", asked=asked) from why
+
+
+def _decode_deep(body: bytes) -> _Page:
+    """API servers store what is nested deeper than Python goes; it must not hide the others."""
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(_DEEPEST)
+    try:
+        return _page_decoder.decode(body)
+    finally:
+        sys.setrecursionlimit(usual)
+
+
 def decode_page(body: bytes) -> Page:
     """Split a list into its items; their bytes live only as long as the page does."""
-    page = _page_decoder.decode(body)
+    try:
+        page = _page_decoder.decode(body)
+    except RecursionError:
+        page = _decode_deep(body)
     return Page(page.items or [], page.metadata.version, page.metadata.token)
 
 
@@ -101,7 +130,8 @@ class Client:
         """Read something, trying again while the server cannot serve."""
         for attempt in range(attempts):
             try:
-                return decode((await self._send(request)).body)
+                response = await self._send(request)
+                return _read(decode, response, request, Unavailable)
             except (Unavailable, TooManyRequests) as error:
                 if attempt == attempts - 1:
                     raise
@@ -115,10 +145,15 @@ class Client:
         *,
         scope: Scope = EVERYTHING,
     ) -> list[T]:
-        """Read a whole collection, page by page, in its most recent state."""
+        """Read a whole collection, page by page, in its most recent state.
+
+        One object that we cannot read must not keep us from all the others: it is left out.
+        """
         found: list[T] = []
         async for page in self.pages(resource, scope=scope):
-            found += [decode(bytes(item)) for item in page.items]
+            for item in page.items:
+                with contextlib.suppress(*UNREADABLE):
+                    found.append(decode(bytes(item)))
         return found
 
     async def pages(self, resource: Resource, *, scope: Scope = EVERYTHING) -> AsyncIterator[Page]:
@@ -141,7 +176,8 @@ class Client:
             seconds = self._permit()
             if seconds <= 0:
                 raise MayNotWrite("not the leader", asked=describe(request))
-            return decode((await self._send_write(verbs.limited(request, seconds))).body)
+            response = await self._send_write(verbs.limited(request, seconds))
+            return _read(decode, response, request, UnknownOutcome)
 
     async def settle(self) -> None:
         """Wait until no write of ours is under way: each is answered, or refused by its limit."""

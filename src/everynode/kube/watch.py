@@ -11,8 +11,8 @@ import msgspec
 from everynode.clock import Clock
 from everynode.kube import verbs
 from everynode.kube.cache import Object
-from everynode.kube.client import decode_page
-from everynode.kube.errors import KubeError, NotServed, from_response, from_status
+from everynode.kube.client import UNREADABLE, decode_page
+from everynode.kube.errors import Gone, KubeError, NotServed, from_response, from_status
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import Resource
 from everynode.kube.states import (
@@ -229,7 +229,10 @@ class Watcher(Generic[T]):
             return Broken("", f"cannot reach the server: {error}")
         if not response.ok:
             return Refused("", from_response(request, response))
-        page = decode_page(response.body)
+        try:
+            page = decode_page(response.body)
+        except UNREADABLE as error:
+            return Broken("", f"the list makes no sense: {error}")
         # Each object is decoded by itself, so that it does not keep the whole page in memory.
         for item in page.items:
             self._gather(bytes(item))
@@ -282,7 +285,7 @@ class Watcher(Generic[T]):
                 failure = self._handle(line, request)
             except TransportError as error:
                 return Broken(self._version, str(error), self._heard)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 return Broken(self._version, f"half an event came: {error}", self._heard)
             if failure is not None:
                 return Refused(self._version, failure, self._heard)
@@ -306,7 +309,8 @@ class Watcher(Generic[T]):
             return None
         item = self._try_decode(body)
         if item is None:
-            return None
+            # Which one is gone cannot be read: only a list tells what is left.
+            return Gone("an object that cannot be read was deleted") if kind == "DELETED" else None
         self._version = item.metadata.resource_version
         if kind == "DELETED":
             self._consumer.delete(item)
@@ -355,7 +359,7 @@ class Watcher(Generic[T]):
     def _try_decode(self, body: bytes) -> T | None:
         try:
             return self._decode(body)
-        except ValueError as error:  # DecodeError, and msgspec's own
+        except UNREADABLE as error:
             # One object that we cannot read must not keep us from all the others.
             self._observer.object_left_out(self.resource, str(error))
             return None
