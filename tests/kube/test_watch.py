@@ -314,10 +314,10 @@ async def test_an_object_that_cannot_be_read_is_not_kept_beyond_its_deletion() -
 
 
 async def test_an_object_nested_deeper_than_python_goes_hides_no_other() -> None:
-    deep = page(10, node("a", 1), {**node("deep", 2), "spec": "DEEP"}, node("b", 3))
+    deep = page(10, node("a", 1), {**node("deep", 2), "odd": "DEEP"}, node("b", 3))
     nested = b"[" * 5000 + b"]" * 5000
     body = deep.body.replace(b'"DEEP"', nested)
-    line = b'{"type":"ADDED","object":{"metadata":{"name":"deep"},"spec":%s}}' % nested
+    line = b'{"type":"ADDED","object":{"metadata":{"name":"deep"},"odd":%s}}' % nested
     stream = ScriptedStream()
     async with watching(failure(422, "Invalid"), Response(200, body), stream) as world:
         assert world.notebook.told == ["replace a b @10"]
