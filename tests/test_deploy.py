@@ -14,17 +14,11 @@ import yaml
 import everynode
 from everynode.cli.manifests import Settings, objects
 from everynode.cli.manifests.text import as_yaml
+from tests.containerfile import TEXT, instructions
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGE = f"everynode:{everynode.__version__}"
 WANTED = objects(Settings(image=IMAGE))
-CONTAINERFILE = (ROOT / "Containerfile").read_text(encoding="utf-8")
-
-
-def instructions(name: str) -> list[str]:
-    """Return the arguments of all instructions of one kind, long lines joined."""
-    joined = re.sub(r"\\\n\s*", "", CONTAINERFILE)
-    return re.findall(rf"^{name} (.*)$", joined, re.MULTILINE)
 
 
 def copied() -> list[str]:
@@ -76,12 +70,13 @@ def test_the_image_and_the_deployment_agree() -> None:
     assert json.loads(instructions("CMD")[0]) == pod["containers"][0]["args"][:1]
 
 
-def test_the_examples_name_the_current_version() -> None:
-    assert {*re.findall(r"-t (\S+)", CONTAINERFILE)} == {IMAGE}
+def test_the_examples_and_the_label_name_the_current_version() -> None:
+    assert {*re.findall(r"-t (\S+)", TEXT)} == {IMAGE}
+    assert f'org.opencontainers.image.version="{everynode.__version__}"' in TEXT
 
 
 def test_the_images_python_is_one_that_we_support() -> None:
-    tag = re.search(r"^ARG PYTHON=python:3\.(\d+)-slim", CONTAINERFILE, re.MULTILINE)
+    tag = re.search(r"^ARG PYTHON=python:3\.(\d+)-slim", TEXT, re.MULTILINE)
     needed = re.search(
         r'^requires-python = ">=3\.(\d+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
     )

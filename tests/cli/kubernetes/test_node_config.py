@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import ipaddress
 import json
 import tomllib
 from pathlib import Path
 
 import yaml
 
+from everynode.cli.kubernetes import certificates
+from everynode.cli.kubernetes.node_bridge import API_SERVICE
 from everynode.cli.kubernetes.node_config import NodeSite
 
 
@@ -21,3 +24,16 @@ def test_everything_of_a_node_is_in_its_folder_and_on_loopback(tmp_path: Path) -
     assert kubelet["address"] == "127.0.0.1"
     assert kubelet["cgroupRoot"] == f"/{network['plugins'][0]['bridge']}"
     assert (kubelet["port"], kubelet["healthzPort"]) == (10250, 10248)
+
+
+def test_pods_reach_services_over_the_nodes_own_address(tmp_path: Path) -> None:
+    site = NodeSite(tmp_path, "real-node", "en-abc", (10250, 10248), subnet=7)
+    site.write()
+    network = json.loads((tmp_path / "cni" / "10-everynode.conflist").read_text())
+    addresses = network["plugins"][0]["ipam"]
+    assert addresses["ranges"] == [[{"subnet": "10.213.7.0/24", "gateway": site.gateway}]]
+    [route] = addresses["routes"]
+    assert route["gw"] == site.gateway == "10.213.7.1"
+    # Who may not be told by the kernel to forward must have the service's address itself.
+    assert ipaddress.ip_address(API_SERVICE) in ipaddress.ip_network(route["dst"])
+    assert API_SERVICE in certificates.ADDRESSES

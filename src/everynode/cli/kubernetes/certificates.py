@@ -21,7 +21,7 @@ _VALID = datetime.timedelta(days=365)
 _SKEW = datetime.timedelta(hours=1)
 _HOSTS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 # Loopback, and the first address of the service range: the one of the service "kubernetes".
-_ADDRESSES = ("127.0.0.1", "10.213.0.1")
+ADDRESSES = ("127.0.0.1", "10.213.0.1")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Certificates:
         self.ca_file.write_bytes(ca.public_bytes(serialization.Encoding.PEM))
         key = _new_key(self.serving_key_file)
         hosts: list[x509.GeneralName] = [x509.DNSName(host) for host in _HOSTS]
-        hosts += [x509.IPAddress(ipaddress.ip_address(address)) for address in _ADDRESSES]
+        hosts += [x509.IPAddress(ipaddress.ip_address(address)) for address in ADDRESSES]
         serving = (
             _builder(_name("localhost"), ca_name, key.public_key(), now)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

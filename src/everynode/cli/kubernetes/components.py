@@ -19,6 +19,8 @@ SCHEDULER = "kube-scheduler"
 CONTROLLER_MANAGER = "kube-controller-manager"
 
 ADMIN_USER = "admin"
+# Addresses that a machine hardly has for itself: the first is that of the service "kubernetes".
+SERVICES = "10.213.0.0/24"
 # Who may do what: the scheduler has the rights that Kubernetes gives it; the controllers share one
 # identity here, which no built-in role fits.
 _GROUPS = {
@@ -126,7 +128,7 @@ def api_server_flags(site: Site, *, service_accounts: bool) -> list[str]:
         f"--service-account-key-file={keys.account_key_file}",
         f"--service-account-signing-key-file={keys.account_key_file}",
         "--service-account-issuer=https://kubernetes.default.svc",
-        "--service-cluster-ip-range=10.0.0.0/24",
+        f"--service-cluster-ip-range={SERVICES}",
         "--allow-privileged=true",
     ]
     if not service_accounts:

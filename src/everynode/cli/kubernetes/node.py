@@ -13,15 +13,16 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aiohttp
 
-from everynode.cli.kubernetes import binaries, node_remains, processes
+from everynode.cli.kubernetes import binaries, node_bridge, node_remains, processes
 from everynode.cli.kubernetes.node_config import CNI_PLUGINS, PAUSE, NodeSite
-from everynode.cli.kubernetes.node_images import Image
+from everynode.cli.kubernetes.node_images import Archived, Image
 from everynode.cli.kubernetes.processes import FolderLock, Ports, Process, ProcessError
 from everynode.clock import SystemClock
 
@@ -72,7 +73,7 @@ class Node:
     """A running node."""
 
     def __init__(
-        self, plane: ControlPlane, *, name: str = "real-node", images: Sequence[Image] = ()
+        self, plane: ControlPlane, *, name: str = "real-node", images: Sequence[Archived] = ()
     ) -> None:
         self.name = name
         self._plane = plane
@@ -81,6 +82,7 @@ class Node:
         self._site: NodeSite | None = None
         self._containerd: Process | None = None
         self._kubelet: Process | None = None
+        self._bridge: Process | None = None
 
     async def __aenter__(self) -> Node:
         await self.start()
@@ -101,6 +103,7 @@ class Node:
         try:
             with Ports() as ports:
                 self._prepare(ports)
+                self._start_bridge()
                 await self._start_containerd()
                 self._import_images()
                 await self._start_kubelet()
@@ -110,11 +113,10 @@ class Node:
 
     async def stop(self) -> None:
         """Stop everything and leave nothing behind."""
-        running = [each for each in (self._containerd, self._kubelet) if each is not None]
         try:
-            processes.kill(running)  # the first process of the namespace takes all others with it
+            processes.kill(self._running)  # the first of the namespace takes all others with it
         finally:
-            self._kubelet = self._containerd = None
+            self._kubelet = self._containerd = self._bridge = None
             if self._site is not None:
                 await node_remains.remove(self._site.folder, self._site.tag)
                 self._site = None
@@ -122,17 +124,31 @@ class Node:
 
     def log_end(self) -> str:
         """What the programs said last."""
-        running = [each for each in (self._kubelet, self._containerd) if each is not None]
-        return "\n".join(process.log_end() for process in running)
+        return "\n".join(process.log_end() for process in self._running)
+
+    @property
+    def _running(self) -> list[Process]:
+        started = (self._containerd, self._kubelet, self._bridge)
+        return [process for process in started if process is not None]
 
     def _prepare(self, ports: Ports) -> None:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._lock.take(folder)
         tag = f"en-{_clock.name_suffix(8)}"
         node_remains.note(folder, tag)
-        self._site = NodeSite(folder, self.name, tag, (ports.reserve(), ports.reserve()))
+        kubelet = (ports.reserve(), ports.reserve())
+        subnet = int(_clock.jitter(1, 255))
+        self._site = NodeSite(folder, self.name, tag, kubelet, subnet)
         self._site.write()
         node_remains.make_cgroup(tag)
+
+    def _start_bridge(self) -> None:
+        site = self._where
+        node_bridge.make(site.tag, site.gateway)
+        port = self._plane.url.rpartition(":")[2]
+        argv = [sys.executable, "-m", node_bridge.__name__, site.tag, port]
+        self._bridge = self._process("bridge", argv)
+        self._bridge.start()
 
     async def _start_containerd(self) -> None:
         site = self._where
@@ -201,9 +217,8 @@ class Node:
                 await _clock.sleep(_TICK)
 
     def _require_running(self) -> None:
-        for process in (self._containerd, self._kubelet):
-            if process is not None:
-                process.require_running()
+        for process in self._running:
+            process.require_running()
 
     @property
     def _where(self) -> NodeSite:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import yaml
 
+from everynode.cli.kubernetes.components import SERVICES
+
 PAUSE = "example.test/pause:1"
 CNI_PLUGINS = Path("/usr/lib/cni")
-_SUBNET = "10.88.77.0/24"
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,12 @@ class NodeSite:
     name: str
     tag: str  # of our cgroup, network and bridge; the kernel allows 15 letters for the latter
     ports: tuple[int, int]  # kubelet's, and its health's
+    subnet: int = 1  # of its pods, among those of all nodes on the machine: 1 to 255
+
+    @property
+    def gateway(self) -> str:
+        """The machine's address on the bridge of the pods."""
+        return f"10.213.{self.subnet}.1"
 
     @property
     def socket(self) -> Path:
@@ -62,10 +69,11 @@ conf_dir = "{self.folder}/cni"
 """
 
     def _network(self) -> dict[str, object]:
-        """A bridge without a way out: no forwarding is switched on, no firewall rule written."""
+        """A bridge with a way to services and no way out: nothing is forwarded by the kernel."""
         addresses = {
             "type": "host-local",
-            "ranges": [[{"subnet": _SUBNET}]],
+            "ranges": [[{"subnet": f"10.213.{self.subnet}.0/24", "gateway": self.gateway}]],
+            "routes": [{"dst": SERVICES, "gw": self.gateway}],
             "dataDir": str(self.folder / "addresses"),
         }
         bridge = {"type": "bridge", "bridge": self.tag, "ipam": addresses}

@@ -8,7 +8,7 @@ import json
 import platform
 import tarfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,31 +33,49 @@ class Image:
     def write(self, path: Path, busybox: Path) -> None:
         """Write the image as a tar of the OCI layout, as `ctr images import` takes it."""
         layer = _root_filesystem(busybox.read_bytes(), self.name)
-        config = _encode(self._config(layer))
-        manifest = _encode(
-            {
-                "schemaVersion": 2,
-                "mediaType": _MANIFEST,
-                "config": _described(config, _CONFIG),
-                "layers": [_described(layer, _LAYER)],
-            }
-        )
-        entry = _described(manifest, _MANIFEST) | {"annotations": {_NAME: self.name}}
-        index = _encode({"schemaVersion": 2, "mediaType": _INDEX, "manifests": [entry]})
-        with tarfile.open(path, "w") as archive:
-            _add(archive, "oci-layout", _encode({"imageLayoutVersion": "1.0.0"}))
-            _add(archive, "index.json", index)
-            for blob in (layer, config, manifest):
-                _add(archive, f"blobs/sha256/{_digest(blob)}", blob)
+        settings = {"Entrypoint": list(self.command), "Env": ["PATH=/bin"]}
+        write_layout(path, self.name, layer=layer, settings=settings)
 
-    def _config(self, layer: bytes) -> dict[str, Any]:
-        machine = platform.machine()
-        return {
-            "architecture": _ARCHITECTURES.get(machine, machine),
-            "os": "linux",
-            "config": {"Entrypoint": list(self.command), "Env": ["PATH=/bin"]},
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{_digest(layer)}"]},
+
+class Archived(Protocol):
+    """Any image that can be written as such a tar."""
+
+    @property
+    def name(self) -> str:
+        """What pods call it."""
+
+    def write(self, path: Path, busybox: Path) -> None:
+        """Write the image as a tar of the OCI layout."""
+
+
+def write_layout(path: Path, name: str, *, layer: bytes, settings: dict[str, Any]) -> None:
+    """Write an image of one layer, a tar itself, and of settings such as Entrypoint, Env, User."""
+    config = _encode(_config(layer, settings))
+    manifest = _encode(
+        {
+            "schemaVersion": 2,
+            "mediaType": _MANIFEST,
+            "config": _described(config, _CONFIG),
+            "layers": [_described(layer, _LAYER)],
         }
+    )
+    entry = _described(manifest, _MANIFEST) | {"annotations": {_NAME: name}}
+    index = _encode({"schemaVersion": 2, "mediaType": _INDEX, "manifests": [entry]})
+    with tarfile.open(path, "w") as archive:
+        _add(archive, "oci-layout", _encode({"imageLayoutVersion": "1.0.0"}))
+        _add(archive, "index.json", index)
+        for blob in (layer, config, manifest):
+            _add(archive, f"blobs/sha256/{_digest(blob)}", blob)
+
+
+def _config(layer: bytes, settings: dict[str, Any]) -> dict[str, Any]:
+    machine = platform.machine()
+    return {
+        "architecture": _ARCHITECTURES.get(machine, machine),
+        "os": "linux",
+        "config": settings,
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{_digest(layer)}"]},
+    }
 
 
 def _root_filesystem(busybox: bytes, name: str) -> bytes:
