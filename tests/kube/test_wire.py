@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everynode.kube.wire import GATHER, Answer, Connection, WireError
+from everynode.kube.wire import GATHER, Answer, Connection, Rhythm, WireError
 
 PLAIN = b"HTTP/1.1 201 Created\r\nContent-Length: 5\r\nX-Note: a: b\r\n\r\nhello"
 CHUNKED = (
@@ -125,14 +125,54 @@ async def test_what_trickles_in_is_read_at_intervals_and_only_when_wanted() -> N
     connection.gather()
     assert valve.open.is_set()
     connection.data_received(CHUNKED[60:62])
-    began = loop.time()
+    following = (loop.time() // GATHER + 1) * GATHER
     closed = not valve.open.is_set()
     waiting = asyncio.ensure_future(connection.more())
     await valve.open.wait()
     assert closed
-    assert loop.time() - began >= GATHER * 0.9
+    assert loop.time() >= following - 0.002
     connection.data_received(CHUNKED[62:])
     await waiting
+
+
+def test_all_connections_are_read_at_the_same_moments() -> None:
+    rhythm = Rhythm()
+    assert rhythm.following(100.0) is None
+    moment = rhythm.beat(100.01)
+    assert 0 < moment - 100.01 <= GATHER
+    assert rhythm.beat(100.03) == rhythm.following(100.02) == moment
+
+
+def test_an_answer_after_a_silence_does_not_wait() -> None:
+    rhythm = Rhythm()
+    rhythm.beat(100.0)
+    assert rhythm.following(100.0 + 3 * GATHER) is None
+
+
+async def test_an_answer_that_is_not_urgent_is_read_with_the_others() -> None:
+    loop, rhythm, over = asyncio.get_running_loop(), Rhythm(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readline():
+            writer.write(PLAIN)
+        writer.close()
+        await writer.wait_closed()
+        over.set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    transport, connection = await loop.create_connection(
+        lambda: Connection(rhythm), "127.0.0.1", port
+    )
+    moment = rhythm.beat(loop.time())
+    answers = [await connection.ask(b"DELETE\n", urgent=False)]
+    read_at = loop.time()
+    answers.append(await connection.ask(b"GET\n"))
+    transport.close()
+    await over.wait()
+    server.close()
+    assert [answer.status for answer in answers] == [201, 201]
+    assert read_at >= moment - 0.002
 
 
 async def test_a_connection_that_is_lost_tells_whoever_waits() -> None:

@@ -7,6 +7,7 @@ import base64
 import os
 import ssl
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -14,7 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from everynode.kube.config import Access
 from everynode.kube.credentials import ConfigError, KeyPair
 from everynode.kube.transport import TransportError
-from everynode.kube.wire import Connection, WireError
+from everynode.kube.wire import Connection, Rhythm, WireError
 
 CONNECT_LIMIT: Final = 10.0  # seconds
 _PORTS: Final = {"http": 80, "https": 443}
@@ -29,6 +30,7 @@ class Dialler:
         self._server = urlsplit(access.server)
         self._proxy = urlsplit(access.proxy) if access.proxy else None
         self._tls = tls_context(access, key_pair) if self._server.scheme == "https" else None
+        self._rhythm = Rhythm()
 
     @property
     def prefix(self) -> str:
@@ -57,7 +59,7 @@ class Dialler:
 
     async def _reach(self, to: SplitResult, tls: ssl.SSLContext | None, *, name: str) -> Connection:
         _, connection = await asyncio.get_running_loop().create_connection(
-            Connection,
+            partial(Connection, self._rhythm),
             to.hostname or "",
             to.port or _PORTS[to.scheme],
             ssl=tls,

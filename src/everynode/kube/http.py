@@ -211,7 +211,8 @@ class HttpTransport:
         # Half the price of asyncio.timeout, which is made for more than that.
         timer = loop.call_at(end, connection.expire)
         try:
-            answer = await connection.ask(self._encode(request))
+            urgent = request.method == "GET" or not whole
+            answer = await connection.ask(self._encode(request), urgent=urgent)
             while whole and not answer.complete:
                 await connection.more()
         except BaseException as error:

@@ -7,13 +7,16 @@ takes about twice the CPU for a request (bench/client.py).
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import ssl
 from typing import Final, cast
 
-# Of what trickles in on a stream, as much as comes within this many seconds is taken at one go: to
+# While events trickle in, all connections are read at the same moments, so many seconds apart: to
 # wake up for every event costs more than the event itself. What comes after a silence never waits.
-GATHER: Final = 0.04
+GATHER: Final = 0.05
 _BULK: Final = 64 * 1024  # so many bytes at once do not trickle
+_MANY: Final = 256 * 1024  # bytes that must be there before the kernel wakes us all the same
 _LONGEST_HEAD: Final = 256 * 1024
 _LONGEST_SIZE: Final = 1024  # of the line that says how long a chunk is
 _UNTIL_CLOSED: Final = -1
@@ -165,26 +168,56 @@ def _number(text: str | bytes | None, *, base: int) -> int:
     return number
 
 
+class Rhythm:
+    """The moments at which the connections of one client are read while events trickle in."""
+
+    __slots__ = ("_ends",)
+
+    def __init__(self) -> None:
+        self._ends = 0.0
+
+    def beat(self, now: float) -> float:
+        """Something trickles in: when to read on."""
+        following = (now // GATHER + 1) * GATHER
+        self._ends = following + GATHER
+        return following
+
+    def following(self, now: float) -> float | None:
+        """When to look for an answer; None for at once, nothing being read anyway."""
+        return (now // GATHER + 1) * GATHER if now < self._ends else None
+
+
 class Connection(asyncio.Protocol):
     """A connection to a server; one exchange at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, rhythm: Rhythm | None = None) -> None:
         self.closed = False
         self.idle_since = 0.0
+        self._rhythm = rhythm or Rhythm()
         self._transport: asyncio.Transport | None = None
+        self._socket: socket.socket | None = None  # as far as the kernel is asked to keep quiet
         self._answer: Answer | None = None
         self._error: WireError | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._gathering = False
+        self._paused = False
         self._read_at: float | None = None  # when to read again; None while we do
 
     # --- What we ask -------------------------------------------------------------------------
 
-    async def ask(self, request: bytes, *, bodiless: bool = False) -> Answer:
-        """Send a request and wait for the head of its answer; raises WireError."""
+    async def ask(self, request: bytes, *, bodiless: bool = False, urgent: bool = True) -> Answer:
+        """Send a request and wait for the head of its answer; raises WireError.
+
+        What is not urgent is read together with whatever else trickles in.
+        """
         answer = self._answer = Answer(bodiless=bodiless)
         if self._transport is not None:
             self._transport.write(request)
+        self._read_again()
+        if not urgent:
+            self._read_at = self._rhythm.following(asyncio.get_running_loop().time())
+            if self._read_at is not None:
+                self._keep_quiet(_MANY)
         while not answer.status:
             await self.more()
         return answer
@@ -231,6 +264,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there."""
         self._transport = cast(asyncio.Transport, transport)
+        self._socket = transport.get_extra_info("socket")
 
     def data_received(self, data: bytes) -> None:
         """Something came."""
@@ -243,7 +277,7 @@ class Connection(asyncio.Protocol):
             self._error = error
             self.close()
         if self._gathering and not self._answer.complete:
-            self._pause(0.0 if len(data) >= _BULK else GATHER)
+            self._pause(bulk=len(data) >= _BULK)
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -261,15 +295,31 @@ class Connection(asyncio.Protocol):
         if self._error is not None and not (self._answer is not None and self._answer.complete):
             raise self._error
 
-    def _pause(self, seconds: float) -> None:
+    def _pause(self, *, bulk: bool) -> None:
         if self._read_at is None and self._alive is not None:
             self._alive.pause_reading()
-            self._read_at = asyncio.get_running_loop().time() + seconds
+            self._paused = True
+            now = asyncio.get_running_loop().time()
+            self._read_at = now if bulk else self._rhythm.beat(now)
+            if not bulk:
+                self._keep_quiet(_MANY)
 
     def _read_again(self) -> None:
         if self._read_at is not None and self._alive is not None:
             self._read_at = None
-            self._alive.resume_reading()
+            self._keep_quiet(1)
+            if self._paused:
+                self._paused = False
+                self._alive.resume_reading()
+
+    def _keep_quiet(self, size: int) -> None:
+        """Have the kernel wake us only when so many bytes are there, or the connection ends.
+
+        In TLS a paused connection is read all the same, each time that something comes.
+        """
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # not every system can
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
     @property
     def _alive(self) -> asyncio.Transport | None:
