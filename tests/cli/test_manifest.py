@@ -29,6 +29,16 @@ def test_lists_and_json_are_read(tmp_path: Path) -> None:
     assert read_daemonsets([str(path)]) == [daemonset()]
 
 
+def test_dates_and_numbers_where_text_belongs_are_read_as_kubectl_reads_them(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "dates.yaml"
+    text = yaml.safe_dump(daemonset() | {"metadata": {"name": "a", "annotations": {"on": "DATE"}}})
+    path.write_text(text.replace("'on'", "7").replace("DATE", "2026-13-45"), encoding="utf-8")
+    [read] = read_daemonsets([str(path)])
+    assert read["metadata"]["annotations"] == {"7": "2026-13-45"}
+
+
 def test_several_files_are_read_in_order(tmp_path: Path) -> None:
     name = write(tmp_path, daemonset())
     assert len(read_daemonsets([name, name])) == 2
@@ -41,6 +51,15 @@ def test_several_files_are_read_in_order(tmp_path: Path) -> None:
         ("kind: Service", "holds no DaemonSet"),
         ("just words", "holds no DaemonSet"),
         ("", "holds no DaemonSet"),
+        ("a: " + "[" * 5000, "too deep"),
+        ("a: &a [*a]", "too deep"),
+        (
+            "a0: &a0 [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n"
+            + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)),
+            "too long",
+        ),
+        ("a: !!timestamp 2026-99-99", "this is no YAML"),
+        ("a: !!binary aGVsbG8=", "this is no YAML"),
         ("kind: DaemonSet", "metadata.name"),
         ("kind: DaemonSet\nmetadata: {name: a}", "spec: the DaemonSet has none"),
         ("kind: DaemonSet\nmetadata: {name: a}\nspec: {}", "apiVersion"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import yaml
 
@@ -15,6 +16,20 @@ from everynode.cli.errors import UserError
 from everynode.sim.rehearsal import prepare
 
 Object = dict[str, Any]
+
+# More than any manifest has; aliases can make one without end of a few lines.
+_MOST_VALUES: Final = 1_000_000
+_DEEPEST: Final = 200
+_TIMES: Final = "tag:yaml.org,2002:timestamp"
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads YAML as kubectl does: what looks like a date is text."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        letter: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMES]
+        for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 def read_daemonsets(files: Sequence[str]) -> list[Object]:
@@ -50,16 +65,32 @@ def _read(name: str) -> str:
 def _objects(name: str, text: str) -> Iterator[Object]:
     """Every object of a file; the parts of a List one by one."""
     try:
-        documents = list(yaml.safe_load_all(text))
+        count = itertools.count()
+        documents = [_plain(each, count) for each in yaml.load_all(text, _Loader)]
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{name}{line}: this is no YAML: {error.problem}") from None
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):
         raise UserError(f"{name}: this is no YAML") from None
+    except RecursionError:
+        raise UserError(f"{name}: this is too deep or too long for a manifest") from None
     for document in documents:
         if isinstance(document, dict):
             items = document.get("items") if document.get("kind") == "List" else [document]
             yield from (each for each in items or [] if isinstance(each, dict))
+
+
+def _plain(value: Any, count: Iterator[int], depth: int = 0) -> Any:
+    """Copy what JSON can say, every alias written out; raises ValueError and RecursionError."""
+    if depth > _DEEPEST or next(count) > _MOST_VALUES:
+        raise RecursionError
+    if isinstance(value, dict):
+        return {str(key): _plain(each, count, depth + 1) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each, count, depth + 1) for each in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise ValueError(value)
 
 
 def _check(name: str, manifest: Object) -> None:
