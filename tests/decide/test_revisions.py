@@ -353,6 +353,16 @@ def test_a_name_that_a_stranger_holds_is_a_collision_too() -> None:
     assert choice.collision_count == 2
 
 
+def test_the_collision_count_is_told_until_the_status_has_it() -> None:
+    collided = revision_hash(ONE, 2)
+    ds = kruise(ONE, generation=1, observed=1, hash=collided)
+    choice = choose_target(ds, [revision(ONE, collided, target_generation=1)], {})
+    assert choice.collision_count == 2
+    theirs = kruise(ONE, generation=1, observed=1, hash="5f8d")
+    choice = choose_target(theirs, [revision(ONE, "5f8d", target_generation=1)], {})
+    assert choice.collision_count is None
+
+
 def test_the_collision_count_of_the_status_is_kept() -> None:
     ds = advanced(TWO, metadata={"generation": 2}, status=DaemonSetStatus(1, collision_count=4))
     choice = choose_target(ds, [revision(ONE, "aaa")], {})

@@ -52,6 +52,24 @@ async def test_undo_brings_an_old_revision_back_under_the_next_number(
         assert {pod.hash for pod in stage.all_pods()} == {first.metadata.labels[HASH]}
 
 
+@BOTH
+async def test_a_name_that_a_stranger_holds_is_counted_in_the_status(
+    play: Play, version: str
+) -> None:
+    async with play(nodes=1) as stage:
+        manifest = daemonset(api_version=version)
+        await stage.start(manifest, 1)
+        [first] = stage.history()
+        await stage.delete(kind_of(manifest), "agent")
+        await stage.until(lambda: not stage.history() and not stage.all_pods(), "all is gone")
+        stranger = {"name": first.metadata.name, "labels": {"app": "another"}}
+        body = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": stranger}
+        await stage.make(REVISIONS, {**body, "data": {}, "revision": 1})
+        await stage.start(manifest, 1)
+        await stage.until(lambda: stage.status(manifest).collision_count == 1, "one collision")
+        assert stage.pod_on("node-0001").hash != first.metadata.labels[HASH]
+
+
 async def test_history_shows_the_change_cause(play: Play) -> None:
     async with play(nodes=1) as stage:
         manifest = daemonset(api_version=NATIVE)

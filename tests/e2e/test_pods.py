@@ -62,6 +62,7 @@ async def test_a_failed_pod_is_replaced_with_back_off(play: Play, version: str) 
         assert births[1] - births[0] >= 1.0  # one second after the first, two after the second
         events = await stage.events("FailedDaemonPod")
         assert {event["type"] for event in events} == {"Warning"}
+        assert await stage.events("SuccessfulDelete")
 
 
 @BOTH

@@ -95,7 +95,7 @@ class Loop:
         self._stumbles: dict[str, _Stumble] = {}
         self._tasks: asyncio.TaskGroup | None = None
         world.changed = lambda workload: queue.add(workload.key)
-        world.moved = lambda workload: queue.add_soon(workload.key)
+        world.moved = self._moved
         world.updated = self._updated
         world.vanished = self._vanished
         world.orphaned = self._orphaned
@@ -187,19 +187,21 @@ class Loop:
 
     def _decide(self, workload: Workload, now: float) -> None:
         assert workload.ledger is not None
-        workload.refresh(self._world.pods.version)
+        workload.refresh(self._world.pods.version, now)
         for node, write in workload.overdue(now):
             self._spawn(self._settle(workload, node, write))
-        decision = workload.ledger.decide(
-            now, workload.ds.status, create_limit=workload.create_limit
-        )
+        observed = workload.ds.status
+        collisions = self._choices[workload.key].collision_count
+        if (collisions or 0) > (observed.collision_count or 0):
+            observed = msgspec.structs.replace(observed, collision_count=collisions)
+        decision = workload.ledger.decide(now, observed, create_limit=workload.create_limit)
         self._carry_out(workload, decision.actions, now)
         self._write_status(workload, decision.status, now)
         for notice in decision.notices:
             self._teller.noticed(workload, notice)
         self._prune(workload)
         self._pull_ahead(workload)
-        for wake_at in (decision.wake_at, workload.settle_at):
+        for wake_at in (decision.wake_at, workload.settle_at, workload.quiet_until):
             if wake_at is not None:
                 self._queue.add_at(workload.key, wake_at)
 
@@ -243,6 +245,10 @@ class Loop:
         self._tasks.create_task(work)
 
     # --- What the world tells us -----------------------------------------------------------
+
+    def _moved(self, workload: Workload) -> None:
+        workload.quieten(self._clock.now())
+        self._queue.add_soon(workload.key)
 
     def _updated(self, before: DaemonSet, after: DaemonSet, workload: Workload) -> None:
         self._statuses.observed(before, after, workload)

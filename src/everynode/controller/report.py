@@ -47,8 +47,7 @@ class Report:
         self._metrics.pod_action(verb, action.because)
         write = log.debug if action.because in _QUIET else log.info
         write(_DONE[verb], **_fields(workload, action))
-        notice = _notice(action)
-        if notice is not None:
+        for notice in _notices(action):
             self._recorder.record(_about(workload), notice)
 
     def pod_refused(self, workload: Workload, action: PodAction, error: KubeError) -> None:
@@ -163,16 +162,16 @@ def _fields(workload: Workload, action: PodAction) -> dict[str, object]:
     }
 
 
-def _notice(action: PodAction) -> Notice | None:
+def _notices(action: PodAction) -> tuple[Notice, ...]:
+    own = () if isinstance(action, CreatePod) or action.notice is None else (action.notice,)
     match action:
         case CreatePod():
-            return Notice("Normal", "SuccessfulCreate", f"Created pod: {action.name}")
+            return (Notice("Normal", "SuccessfulCreate", f"Created pod: {action.name}"),)
         case DeletePod():
-            return action.notice or Notice(
-                "Normal", "SuccessfulDelete", f"Deleted pod: {action.name}"
-            )
+            done = Notice("Normal", "SuccessfulDelete", f"Deleted pod: {action.name}")
+            return (*own, done)
         case PatchPod():
-            return action.notice
+            return own
 
 
 def _about(workload: Workload) -> ObjectReference:

@@ -29,6 +29,8 @@ from everynode.decide.revision_data import read_data, write_data
 _SAFE_DIGITS: Final = str.maketrans("0123456789", "456789bcdf")
 
 
+_COLLISIONS: Final = 4  # in a row, before the status tells of the first; one is rare enough
+
 _NO_GENERATION: Final = Fault(
     f"metadata.annotations[{keys.TEMPLATE_GENERATION}]",
     "the API server did not write how often the template has changed; every change of the"
@@ -332,6 +334,13 @@ class _History:
         }
         return CreateRevision(target.name, body)
 
+    def _collisions(self, target: Revision) -> int | None:
+        """How often a name was taken, by what the status says and by what the hash is made of."""
+        said = self.ds.status.collision_count
+        counts = (said, *range((said or 0) + 1, (said or 0) + 1 + _COLLISIONS))
+        made = (each for each in counts if revision_hash(target.template, each) == target.hash)
+        return next(made, said)
+
     def _choice(
         self,
         target: Revision,
@@ -340,7 +349,7 @@ class _History:
         collision_count: int | None = None,
     ) -> Choice:
         if collision_count is None:
-            collision_count = self.ds.status.collision_count
+            collision_count = self._collisions(target)
         meaning = digest(target.template)
         unnumbered = self.native and template_generation(self.ds) is None
         return Choice(
