@@ -17,21 +17,24 @@ from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream
 from tests.decide.fleet import make
-from tests.kube.scripted import ManualClock
+from tests.kube.scripted import ManualClock, failure
 
 Object = dict[str, Any]
 
 
 class Willing:
-    """A server that creates whatever it is asked for."""
+    """A server that creates whatever it is asked for, unless it is told to refuse."""
 
     def __init__(self, stored: Sequence[Object]) -> None:
         self._stored = stored
         self.created: list[bytes] = []
+        self.refusal: Response | None = None
 
     async def send(self, request: Request) -> Response:
         if request.method == "GET":
             return Response(200, msgspec.json.encode({"metadata": {}, "items": self._stored}))
+        if self.refusal is not None:
+            return self.refusal
         self.created.append(request.body)
         return Response(201, request.body)
 
@@ -42,9 +45,12 @@ class Willing:
         pass
 
 
-class Nobody:
+class Notebook:
+    def __init__(self) -> None:
+        self.refused: list[str] = []
+
     def revision_refused(self, workload: Workload, error: KubeError) -> None:
-        raise AssertionError(error)
+        self.refused.append(error.message)
 
 
 class Stand:
@@ -54,12 +60,13 @@ class Stand:
         self.clock = ManualClock()
         self.workload = Workload(make().ds, {})
         self.server = Willing(stored)
+        self.notebook = Notebook()
         self.history = History(
             Client(self.server, self.clock),
             self.clock,
             cache=Cache[ControllerRevision](indexes={"owner": lambda _: self.workload.key}),
             again=lambda *_: None,
-            teller=Nobody(),
+            teller=self.notebook,
         )
 
     async def make(self, name: str) -> float:
@@ -67,6 +74,7 @@ class Stand:
         body = {"metadata": {"name": name, "namespace": "default"}, "data": {}}
         actions = [CreateRevision(name, body)]
         await self.history.write(self.workload, actions)
+        assert self.server.refusal is not None or not self.notebook.refused
         return max(0.0, self.history.due_at(self.workload, actions) - self.clock.now())
 
 
@@ -97,4 +105,29 @@ async def test_a_revision_that_lasted_was_not_lost_in_a_row() -> None:
     for _ in range(3):
         await stand.make("agent-1")
     await stand.clock.advance(1000.0)
+    assert await stand.make("agent-1") == 0.0
+
+
+async def test_what_is_refused_is_asked_for_later_and_later() -> None:
+    stand = Stand()
+    stand.server.refusal = failure(403, "Forbidden", "exceeded quota: one")
+    assert [await stand.make("agent-1") for _ in range(4)] == [1.0, 2.0, 4.0, 8.0]
+    assert stand.notebook.refused == ["exceeded quota: one"] * 4
+    assert [await stand.make("agent-1") for _ in range(20)][-1] == 300.0
+    assert await stand.make("agent-2") == 1.0  # somebody has changed the template
+
+
+async def test_a_server_that_was_away_is_asked_at_once_when_it_is_back() -> None:
+    stand = Stand()
+    stand.server.refusal = failure(503, "ServiceUnavailable", "away")
+    assert [await stand.make("agent-1") for _ in range(4)] == [0.0] * 4
+
+
+async def test_a_refusal_is_forgotten_with_the_next_success() -> None:
+    stand = Stand()
+    stand.server.refusal = failure(403, "Forbidden", "exceeded quota: one")
+    for _ in range(5):
+        await stand.make("agent-1")
+    stand.server.refusal = None
+    stand.notebook.refused.clear()
     assert await stand.make("agent-1") == 0.0

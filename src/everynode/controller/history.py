@@ -17,11 +17,11 @@ from everynode.decide.revisions import Choice, Revision, choose_target, prune, r
 from everynode.kube import verbs
 from everynode.kube.cache import Cache
 from everynode.kube.client import Client, MayNotWrite
-from everynode.kube.errors import AlreadyExists, KubeError, NotFound
+from everynode.kube.errors import AlreadyExists, Denied, Forbidden, Invalid, KubeError, NotFound
 from everynode.kube.resources import REVISIONS
 
-_PAUSE: Final = 2.0  # after a refused write; the watch brings us back sooner if something changes
-_FIRST_DELAY: Final = 1.0  # before a revision that was lost twice is made again; then it doubles
+_PAUSE: Final = 2.0  # after an error; the watch brings us back sooner if something changes
+_FIRST_DELAY: Final = 1.0  # after a refusal, or a revision that was lost twice; then it doubles
 _LONGEST_DELAY: Final = 300.0
 _decoder: Final = Decoder(ControllerRevision)
 
@@ -43,6 +43,15 @@ class _Made:
     again_at: float  # not before then, should it be lost
 
 
+@dataclass(slots=True)
+class _Refused:
+    """The write that was refused last, and how often in a row."""
+
+    name: str
+    times: int
+    again_at: float
+
+
 class History:
     """The revisions of all workloads."""
 
@@ -62,6 +71,7 @@ class History:
         self._teller = teller
         self._taken: dict[str, frozenset[str]] = {}  # names that belong to somebody else
         self._made: dict[str, _Made] = {}
+        self._refused: dict[str, _Refused] = {}
 
     def revisions(self, workload: Workload) -> tuple[list[Revision], list[Fault]]:
         """The stored revisions of a workload, and what is wrong with those that cannot be read."""
@@ -93,36 +103,44 @@ class History:
         """When these writes may begin: 0 for now.
 
         Somebody may remove what we create, such as the garbage collector while we do not see yet
-        that the DaemonSet is gone. We do not race with them.
+        that the DaemonSet is gone. We do not race with them. What was refused is asked for again
+        later and later.
         """
-        made = self._made.get(workload.key)
-        if made is None or not any(
-            isinstance(action, CreateRevision) and action.name == made.name for action in actions
-        ):
-            return 0.0
-        return made.again_at
+        times = [0.0]
+        made, refused = self._made.get(workload.key), self._refused.get(workload.key)
+        if made is not None:
+            created = (each for each in actions if isinstance(each, CreateRevision))
+            times += [made.again_at for each in created if each.name == made.name]
+        if refused is not None:
+            times += [refused.again_at for each in actions if each.name == refused.name]
+        return max(times)
 
     def forget(self, workload: Workload) -> None:
         """The DaemonSet is gone."""
         self._taken.pop(workload.key, None)
         self._made.pop(workload.key, None)
+        self._refused.pop(workload.key, None)
 
     async def write(self, workload: Workload, actions: Sequence[RevisionAction]) -> None:
         """Carry out writes of revisions one after the other; the first failure ends it."""
-        pause = 0.0
+        again_at = 0.0
+        action = actions[0]
         try:
             if await self._sees_all(workload):
                 for action in actions:
                     await self._write(workload, action)
+                self._refused.pop(workload.key, None)
         except MayNotWrite:
             pass
         except KubeError as error:
-            pause = _PAUSE
+            again_at = self._clock.now() + _PAUSE
+            if isinstance(error, Denied | Forbidden | Invalid):
+                again_at = self._note_refused(workload, action.name)
             self._teller.revision_refused(workload, error)
         finally:
             workload.revising = False
             workload.replan = True
-            self._again(workload.key, self._clock.now() + pause)
+            self._again(workload.key, max(self._clock.now(), again_at))
 
     async def _sees_all(self, workload: Workload) -> bool:
         """Whether the cache has every revision; else it has them now, and the choice is another.
@@ -156,12 +174,19 @@ class History:
             assert isinstance(action, CreateRevision)
             await self._meet_holder(workload, action)
 
+    def _note_refused(self, workload: Workload, name: str) -> float:
+        before = self._refused.get(workload.key)
+        times = before.times + 1 if before is not None and before.name == name else 1
+        again_at = self._clock.now() + _delay(times)
+        self._refused[workload.key] = _Refused(name, times, again_at)
+        return again_at
+
     def _note_made(self, workload: Workload, name: str) -> None:
         now, made = self._clock.now(), self._made.get(workload.key)
         # One that lasted has nothing to do with how the one before it was lost.
         lost = made is not None and made.name == name and now < made.again_at + _LONGEST_DELAY
         times = made.times + 1 if made is not None and lost else 1
-        delay = min(_FIRST_DELAY * 2.0 ** min(times - 2, 20), _LONGEST_DELAY) if times > 1 else 0.0
+        delay = _delay(times - 1) if times > 1 else 0.0
         self._made[workload.key] = _Made(name, times, now + delay)
 
     async def _meet_holder(self, workload: Workload, action: CreateRevision) -> None:
@@ -179,3 +204,7 @@ class History:
         held = self._cache.get(f"{workload.ds.namespace}/{action.name}")
         if held is not None and held.metadata.uid == action.uid:
             self._cache.delete(held)
+
+
+def _delay(times: int) -> float:
+    return min(_FIRST_DELAY * 2.0 ** min(times - 1, 20), _LONGEST_DELAY)

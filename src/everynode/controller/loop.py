@@ -199,7 +199,7 @@ class Loop:
         self._write_status(workload, decision.status, now)
         for notice in decision.notices:
             self._teller.noticed(workload, notice)
-        self._prune(workload)
+        self._prune(workload, now)
         self._pull_ahead(workload)
         for wake_at in (decision.wake_at, workload.settle_at, workload.quiet_until):
             if wake_at is not None:
@@ -219,12 +219,12 @@ class Loop:
         if due_at is not None:
             self._spawn(self._statuses.write(workload, status))
 
-    def _prune(self, workload: Workload) -> None:
+    def _prune(self, workload: Workload, now: float) -> None:
         choice = self._choices.get(workload.key)
         if choice is None or workload.revising:
             return
         spare = self._history.spare(workload, choice.target)
-        if spare:
+        if spare and self._history.due_at(workload, spare) <= now:
             workload.revising = True
             self._spawn(self._history.write(workload, spare))
 
