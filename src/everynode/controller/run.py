@@ -110,6 +110,8 @@ class Controller:
             await watcher.settled()
         while True:
             await self.leadership.elected()
+            # A write of an earlier term of ours may still happen: it must be in what we list.
+            await self.client.settle()
             # What was listed before the term began may lack the last leader's last writes.
             async with asyncio.TaskGroup() as group:
                 for watcher in self.watchers:

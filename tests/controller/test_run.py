@@ -1,0 +1,154 @@
+"""One process, several terms: what an earlier one began is seen by the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from everynode.api.decode import Decoder
+from everynode.api.objects import Pod
+from everynode.cluster.local import LocalTransport
+from everynode.cluster.machinery.behaviour import Behaviour
+from everynode.cluster.machinery.run import Machinery
+from everynode.cluster.machinery.run import Options as MachineryOptions
+from everynode.cluster.rest import Api
+from everynode.controller.run import Controller, Options
+from everynode.decide.availability import is_ready
+from everynode.kube import verbs
+from everynode.kube.client import WRITE_SECONDS, Client
+from everynode.kube.requests import Request, Response
+from everynode.kube.resources import ADVANCED, NODES, PODS
+from everynode.kube.transport import Stream, Transport
+from everynode.sim.clock import SimClock
+from everynode.sim.loop import SimLoop, run
+from tests.e2e.stage import daemonset
+
+TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+
+
+class Turns:
+    """Leadership that is given and taken by the test."""
+
+    def __init__(self) -> None:
+        self._mine, self._theirs = asyncio.Event(), asyncio.Event()
+        self._mine.set()
+
+    def permit(self) -> float:
+        return WRITE_SECONDS
+
+    async def elected(self) -> None:
+        await self._mine.wait()
+
+    async def lost(self) -> None:
+        await self._theirs.wait()
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    async def resign(self, settle: Callable[[], Awaitable[None]]) -> None:
+        pass
+
+    def lose(self) -> None:
+        self._mine.clear()
+        self._theirs.set()
+
+    def win(self) -> None:
+        self._theirs.clear()
+        self._mine.set()
+
+
+class Slow:
+    """A server that takes its time over deletes, and does them whether or not anybody waits."""
+
+    def __init__(self, inner: Transport, loop: SimLoop) -> None:
+        self._inner = inner
+        self._loop = loop
+        self.deletes: list[str] = []
+        self.goes_on = asyncio.Event()
+
+    async def send(self, request: Request) -> Response:
+        if request.method != "DELETE":
+            return await self._inner.send(request)
+        self.deletes.append(request.path.rpartition("/")[2])
+        return await asyncio.shield(self._loop.create_task(self._delete(request)))
+
+    async def _delete(self, request: Request) -> Response:
+        await self.goes_on.wait()
+        return await self._inner.send(request)
+
+    async def open(self, request: Request) -> Stream:
+        return await self._inner.open(request)
+
+    async def close(self) -> None:
+        pass
+
+
+class Stand:
+    """A cluster of three nodes in virtual time, and a controller that leads when it is told to."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self.clock = SimClock(loop, "terms")
+        transport = LocalTransport(Api(clock=self.clock))
+        self.client = Client(transport, self.clock)
+        self.turns = Turns()
+        self.slow = Slow(transport, loop)
+        machines = MachineryOptions(nodes=3, behaviour=Behaviour())
+        self.machinery = Machinery(transport, self.clock, machines)
+        options = Options(forgiving=False)
+        controller = Controller(self.slow, self.clock, options, leadership=self.turns)
+        self._tasks = [loop.create_task(work) for work in (self.machinery.run(), controller.run())]
+
+    async def ready(self, image: str) -> list[Pod]:
+        pods = await self.client.read_all(PODS, Decoder(Pod).one)
+        mine = [pod for pod in pods if pod.spec.containers[0].image == image]
+        return [pod for pod in mine if is_ready(pod) and not pod.terminating]
+
+    async def until(self, reached: Callable[[], Awaitable[bool]]) -> None:
+        async with asyncio.timeout(600):
+            while not await reached():
+                await self.clock.sleep(0.1)
+
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+
+
+async def _play_two_terms(loop: SimLoop) -> None:
+    stand = Stand(loop)
+    await stand.machinery.ready()
+    manifest = daemonset(rolling={"maxUnavailable": 1})
+    await stand.client.write(verbs.create(ADVANCED, manifest, namespace="default"), bytes)
+
+    async def installed() -> bool:
+        return len(await stand.ready("agent:v1")) == 3
+
+    await stand.until(installed)
+    containers = [{"name": "agent", "image": "agent:v2"}]
+    update = {"spec": {"template": {"spec": {"containers": containers}}}}
+    await stand.client.write(verbs.patch(ADVANCED, "agent", update, namespace="default"), bytes)
+
+    async def begun() -> bool:
+        return bool(stand.slow.deletes)
+
+    await stand.until(begun)
+    stand.turns.lose()
+    await stand.clock.sleep(0.1)
+    # The next term would take another node first.
+    taint = verbs.patch(NODES, "node-0003", {"spec": {"taints": [TAINT]}})
+    await stand.client.write(taint, bytes)
+    stand.turns.win()
+    await stand.clock.sleep(WRITE_SECONDS / 2)
+    assert len(stand.slow.deletes) == 1
+    stand.slow.goes_on.set()
+
+    async def updated() -> bool:
+        return len(await stand.ready("agent:v2")) == 2
+
+    await stand.until(updated)
+    await stand.end()
+
+
+def test_a_write_of_an_earlier_term_is_awaited_before_the_next_begins() -> None:
+    loop = SimLoop()
+    run(_play_two_terms(loop), loop=loop)
