@@ -98,6 +98,14 @@ def ports(*listed: dict[str, Any], **spec: Any) -> bytes:
     return template(containers=[{"name": "agent", "image": "a", "ports": list(listed)}], **spec)
 
 
+def test_an_init_container_takes_its_port_only_if_it_goes_on_running() -> None:
+    waits: dict[str, Any] = {"name": "init", "image": "a", "ports": [{"hostPort": 80}]}
+    goes_on = read_facts(template(initContainers=[{**waits, "restartPolicy": "Always"}]))
+    ends = read_facts(template(initContainers=[waits]))
+    assert ports_clash(goes_on, goes_on)
+    assert not ports_clash(ends, ends)
+
+
 @pytest.mark.parametrize(
     ("one", "other", "clash"),
     [

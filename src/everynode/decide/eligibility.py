@@ -22,6 +22,7 @@ class Eligibility(msgspec.Struct, frozen=True, gc=False):
 
 class _Container(Partial, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str = ""
 
 
 class _Spec(Partial, frozen=True):
@@ -118,9 +119,13 @@ def _same_port(one: HostPort, other: HostPort) -> bool:
 
 
 def _host_ports(spec: _Spec) -> tuple[HostPort, ...]:
-    """Ports taken on the node; in the host's network a container's port is the node's."""
+    """Ports taken on the node; in the host's network a container's port is the node's.
+
+    Init containers that end take none, in the eyes of the scheduler.
+    """
     ports = []
-    for container in (*spec.containers, *spec.init_containers):
+    sidecars = (each for each in spec.init_containers if each.restart_policy == "Always")
+    for container in (*spec.containers, *sidecars):
         for port in container.ports:
             number = port.host_port or (port.container_port if spec.host_network else 0)
             if number:
