@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -98,3 +100,18 @@ def test_a_reader_who_has_read_enough_is_no_error(command: str) -> None:
     )
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
+
+
+def test_the_first_process_of_a_container_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "manifest"
+    os.mkfifo(pipe)
+    code = "import os; os.getpid = lambda: 1; from everynode.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "convert", "-f", str(pipe)]
+    with subprocess.Popen(command) as process, pipe.open("w"):  # opens when it is read
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+
+
+def test_what_was_typed_wrongly_is_told_apart_from_what_went_wrong() -> None:
+    assert typed("simulate", "--stale").returncode == 2
+    assert typed("convert", "-f", "missing.yaml").returncode == 1

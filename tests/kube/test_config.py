@@ -254,6 +254,8 @@ def plugin(**changes: Any) -> dict[str, Any]:
     ("content", "words"),
     [
         ("a: [", "is not YAML at line"),
+        ("a: 2026-13-45", "is not YAML: month must be"),
+        ("a: &a [*a]", "it contains itself"),
         ("just text", r"is wrong: Expected `object`, got `str`"),
         ({"clusters": [{"cluster": {}}]}, r"missing required field `name` - at `\$.clusters\[0\]`"),
         (config({"token": 7}), r"Expected `str`, got `int` - at `\$.users\[0\].user.token`"),

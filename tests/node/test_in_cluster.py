@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -76,7 +77,7 @@ class Cluster:
         ran = subprocess.run(
             command,
             input=given,
-            env={"KUBECONFIG": str(self.kubeconfig), "PATH": "/usr/bin:/bin"},
+            env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
             capture_output=True,
             text=True,
             timeout=90,

@@ -6,6 +6,14 @@ from __future__ import annotations
 class UserError(Exception):
     """One clear line that says what is wrong and what to do."""
 
+    exit_code = 1
+
+
+class WrongUsage(UserError):
+    """The same about what was typed: nothing was done, and nothing was found out."""
+
+    exit_code = 2
+
 
 def first_to_mend(error: BaseException) -> BaseException:
     """Of many things gone wrong at once, the first that a user can do something about."""

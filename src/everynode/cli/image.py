@@ -8,7 +8,7 @@ from collections.abc import Callable
 import click
 
 from everynode.cli.connection import connect, connection_options
-from everynode.cli.errors import UserError
+from everynode.cli.errors import UserError, WrongUsage
 from everynode.cli.simulation import MANAGER, Object, decode, require_simulation
 from everynode.clock import SystemClock
 from everynode.cluster.machinery.behaviour import by_name
@@ -58,7 +58,7 @@ def fix(*, image: str, kubeconfig: str, context: str) -> None:
 
 def _checked(image: str) -> str:
     if not image or image.split() != [image] or image.startswith("#"):
-        raise UserError(f"{image!r} is not the name of an image")
+        raise WrongUsage(f"{image!r} is not the name of an image")
     return image
 
 

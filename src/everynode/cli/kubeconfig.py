@@ -58,11 +58,13 @@ def _read(path: Path) -> Object:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise _refusal("read", path, "it is not text") from None
+    except OSError as error:
         raise _refusal("read", path, _why(error)) from None
     try:
         found = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         found = text
     if found is None:
         return {}

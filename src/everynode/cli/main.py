@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import signal
 import sys
 from typing import Final, NamedTuple
 
@@ -104,6 +105,9 @@ def main() -> None:
     """Run the command line; errors a user can mend are one line, never a traceback."""
     if not __debug__:
         sys.exit("everynode: do not run with python -O: the assertions are part of the product")
+    if os.getpid() == 1:
+        # To the first process of a container a signal that nobody handles means nothing.
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         entry.main(standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -115,7 +119,7 @@ def main() -> None:
         sys.exit(130)
     except UserError as error:
         click.echo(f"everynode: {error}", err=True)
-        sys.exit(1)
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         # Whoever read it has read enough, and Python must not try again when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import yaml
 
@@ -26,10 +26,11 @@ _TIMES: Final = "tag:yaml.org,2002:timestamp"
 class _Loader(yaml.SafeLoader):
     """Reads YAML as kubectl does: what looks like a date is text."""
 
-    yaml_implicit_resolvers: ClassVar = {
-        letter: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMES]
-        for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+
+_Loader.yaml_implicit_resolvers = {
+    letter: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMES]
+    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def read_daemonsets(files: Sequence[str]) -> list[Object]:
@@ -39,7 +40,9 @@ def read_daemonsets(files: Sequence[str]) -> list[Object]:
 
 def read_objects(name: str) -> list[Object]:
     """All objects in a file, in order, with a DaemonSet among them; raises UserError."""
-    found = list(_objects(name, _read(name)))
+    text = _read(name)
+    name = "what is piped in" if name == "-" else name
+    found = list(_objects(name, text))
     here = [each for each in found if is_daemonset(each)]
     if not here:
         raise UserError(f"{name} holds no DaemonSet")

@@ -12,7 +12,7 @@ import msgspec
 from everynode.api.daemonset import Amount, DaemonSet, RollingType, UpdateType
 from everynode.api.versions import decode_daemonset, flavour_of
 from everynode.cli.curve import draw
-from everynode.cli.errors import UserError
+from everynode.cli.errors import UserError, WrongUsage
 from everynode.cli.manifest import read_daemonsets
 from everynode.cli.progress import Progress
 from everynode.cli.words import count_of, parse_duration, parse_share, show_duration
@@ -53,7 +53,7 @@ def show(options: dict[str, Any], *, as_json: bool) -> None:
 def ask(manifests: list[Object], options: dict[str, Any]) -> Question:
     """The question that was typed; raises UserError."""
     if len(manifests) > 2:
-        raise UserError("give one DaemonSet, or two: the one that runs and the one to come")
+        raise WrongUsage("give one DaemonSet, or two: the one that runs and the one to come")
     old, new = manifests if len(manifests) == 2 else (before(manifests[0]), manifests[0])
     names = old["metadata"]["name"], new["metadata"]["name"]
     if names[0] != names[1]:
@@ -87,7 +87,7 @@ def _label(text: str, nodes: int) -> tuple[str, str, int]:
     key, equals, rest = text.partition("=")
     value, _, share = rest.partition(":")
     if not key or not equals:
-        raise UserError(f"--label {text}: give KEY=VALUE, or KEY=VALUE:5 to label five nodes")
+        raise WrongUsage(f"--label {text}: give KEY=VALUE, or KEY=VALUE:5 to label five nodes")
     return key, value, parse_share("--label", share, nodes) if share else nodes
 
 

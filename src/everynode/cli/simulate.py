@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from everynode.cli.errors import UserError
+from everynode.cli.errors import WrongUsage
 
 SEEDS: Final = 100
 # Options that only mean something beside others.
@@ -84,7 +84,7 @@ _OF_FORECASTS: Final = (
     type=click.Path(file_okay=False, path_type=Path),
     help="Where replay files are written.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes; as many as cores by default.")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Processes; as many as cores by default.")
 @click.option("-o", "output", type=click.Choice(["json"]), help="Print JSON instead of text.")
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
@@ -126,12 +126,12 @@ def _check(given: list[str]) -> None:
         asked.pop()
     if len(asked) > 1:
         first, second = (_NAMES.get(name, f"--{name}") for name in asked[:2])
-        raise UserError(f"{first} and {second} are two questions: ask one after the other")
+        raise WrongUsage(f"{first} and {second} are two questions: ask one after the other")
     for name in given:
         if name in _OF_FORECASTS and "files" not in given:
-            raise UserError(f"--{name} is for forecasts: give a manifest with -f")
+            raise WrongUsage(f"--{name} is for forecasts: give a manifest with -f")
     if "stale" in given and "crash_points" not in given:
-        raise UserError("--stale goes with --crash-points")
+        raise WrongUsage("--stale goes with --crash-points")
 
 
 _QUESTIONS: Final = ("files", "seeds", "listed", "replay", "crash_points", "scenario")

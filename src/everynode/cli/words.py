@@ -7,7 +7,7 @@ from typing import Final
 
 from everynode.api.amount import parse_amount, scale
 from everynode.api.daemonset import Amount
-from everynode.cli.errors import UserError
+from everynode.cli.errors import WrongUsage
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
@@ -16,25 +16,25 @@ _LONGEST: Final = 86400.0
 
 
 def parse_duration(option: str, text: str) -> float:
-    """Seconds, of `90s`, `1m30s` or plain `90`; raises UserError."""
+    """Seconds, of `90s`, `1m30s` or plain `90`; raises WrongUsage."""
     if re.fullmatch(r"\d+(\.\d+)?", text):
         text += "s"
     if not _DURATION.fullmatch(text):
-        raise UserError(f"{option} {text}: give a duration such as 20s, 1m30s or 2h")
+        raise WrongUsage(f"{option} {text}: give a duration such as 20s, 1m30s or 2h")
     total = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     if total > _LONGEST:
-        raise UserError(f"{option} {text}: at most a day")
+        raise WrongUsage(f"{option} {text}: at most a day")
     return total
 
 
 def parse_share(option: str, text: str, total: int) -> int:
-    """How many nodes `15` or `3%` are among all, percentages rounded up; raises UserError."""
+    """How many nodes `15` or `3%` are among all, percentages rounded up; raises WrongUsage."""
     amount = parse_amount(int(text) if re.fullmatch(r"\d+", text) else text, at_most_all=True)
     if not isinstance(amount, Amount):
-        raise UserError(f"{option} {text}: give a number of nodes or a percentage such as 3%")
+        raise WrongUsage(f"{option} {text}: give a number of nodes or a percentage such as 3%")
     count = scale(amount, total, round_up=True)
     if count > total:
-        raise UserError(f"{option} {text}: there are only {total} nodes")
+        raise WrongUsage(f"{option} {text}: there are only {total} nodes")
     return count
 
 

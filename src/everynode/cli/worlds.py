@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
-from everynode.cli.errors import UserError
+from everynode.cli.errors import UserError, WrongUsage
 from everynode.cli.progress import Progress
 from everynode.cli.verdict import MOST_FILES, Finding, as_object, keep, lines, title_of
 from everynode.cli.words import count_of, show_duration
@@ -65,7 +65,7 @@ def answer(options: dict[str, Any], *, as_json: bool) -> None:
 def _effort(options: dict[str, Any]) -> Effort:
     folder: Path = options["folder"]
     if not folder.is_dir():
-        raise UserError(f"--save {folder}: there is no such folder")
+        raise WrongUsage(f"--save {folder}: there is no such folder")
     return Effort(options["jobs"] or cores(), folder)
 
 
@@ -82,7 +82,7 @@ def list_scenarios() -> None:
 def scenarios(name: str) -> list[Plan]:
     """The plan of one scenario, or of all; raises UserError."""
     if name and name not in SCENARIOS:
-        raise UserError(f"there is no scenario {name!r}: {', '.join(SCENARIOS)}")
+        raise WrongUsage(f"there is no scenario {name!r}: {', '.join(SCENARIOS)}")
     return [each.plan for each in SCENARIOS.values() if name in ("", each.name)]
 
 

@@ -199,10 +199,14 @@ def _read(path: Path) -> _File:
         raise ConfigError(f"the kubeconfig {path} is not YAML{where}: {problem}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"the kubeconfig {path} is not a text file") from None
+    except ValueError as error:  # of a date, say
+        raise ConfigError(f"the kubeconfig {path} is not YAML: {error}") from None
     try:
         return msgspec.convert(_without_nulls(content) or {}, _File)
     except msgspec.ValidationError as error:
         raise ConfigError(f"the kubeconfig {path} is wrong: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"the kubeconfig {path} is wrong: it contains itself") from None
 
 
 def _without_nulls(value: Any) -> Any:
