@@ -54,10 +54,8 @@ class Report:
         """An action on a pod failed."""
         verb = _VERBS[type(action)]
         log.warning(_FAILED[verb], **_fields(workload, action), error=error.message)
-        if isinstance(action, CreatePod | DeletePod):
-            doing = "creating" if isinstance(action, CreatePod) else "deleting"
-            reason = "FailedCreate" if isinstance(action, CreatePod) else "FailedDelete"
-            notice = Notice("Warning", reason, f"Error {doing}: {error.message}")
+        notice = _refusal(workload, action, error)
+        if notice is not None:
             self._recorder.record(_about(workload), notice)
 
     def pulled(self, workload: Workload, done: int, total: int) -> None:
@@ -172,6 +170,20 @@ def _notices(action: PodAction) -> tuple[Notice, ...]:
             return (*own, done)
         case PatchPod():
             return own
+
+
+def _refusal(workload: Workload, action: PodAction, error: KubeError) -> Notice | None:
+    match action:
+        case CreatePod():
+            return Notice("Warning", "FailedCreate", f"Error creating: {error.message}")
+        case DeletePod():
+            return Notice("Warning", "FailedDelete", f"Error deleting: {error.message}")
+        case PatchPod() if action.because is Because.IN_PLACE:
+            target = workload.ledger.plan.target.name if workload.ledger is not None else ""
+            what = f"failed to update pod {action.name} in-place(revision {target})"
+            return Notice("Warning", "FailedUpdatePodInPlace", f"{what}: {error.message}")
+        case PatchPod():
+            return None
 
 
 def _about(workload: Workload) -> ObjectReference:
