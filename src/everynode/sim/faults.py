@@ -2,7 +2,7 @@
 
 Those of whole processes and servers are in `upheavals.py`. A list without a resource version is
 answered from the newest state by every API server, so that a lagging one (F3) shows in its watches
-alone. The CRD's removal and slow onlookers (F51 to F53) are outside the simulation.
+alone. Pullers that are stuck and slow onlookers (F52, F53) are outside the simulation.
 """
 
 from __future__ import annotations

@@ -304,6 +304,13 @@ _RELEASES: Final = {
 }  # fmt: skip
 
 _OTHERS: Final = {
+    "the-crd-is-removed-and-comes-back": _trap(
+        _update(8.0), _at(9.5, "remove-crd", 40.0), _update(54.0, "agent:v3"), quiet_at=70.0,
+    ),
+    "the-crd-is-gone-for-a-moment": _trap(
+        _update(8.0), _at(9.5, "remove-crd", 0.5), _at(20.0, "remove-crd", 8.0), quiet_at=40.0,
+        controllers=2,
+    ),
     "overlapping-selectors": _trap(_update(8.0), sets=_overlapping(), quiet_at=1000.0),
     "an-orphan-is-found-later": _trap(
         _at(8.0, "orphan-pod", node=0, strip=True),

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from everynode.api.crd import NAME as CRD
+from everynode.api.crd import crd
 from everynode.api.defaults import default_template
+from everynode.cluster.store import Record
+from everynode.kube import verbs
+from everynode.kube.client import Client
+from everynode.kube.errors import KubeError
+from everynode.kube.resources import CRDS
 from everynode.sim.edition import NEXT, THIS, grown
 from everynode.sim.faults import FAULTS, Fault, on_node, timed
 from everynode.sim.manifest import daemonset
@@ -18,6 +27,7 @@ if TYPE_CHECKING:
 
 _NATIVE: Final = "daemonsets.apps"
 _ADVANCED: Final = "daemonsets.apps.kruise.io"
+_ATTEMPTS: Final = 60  # of somebody who waits until the server accepts something
 _FURTHEST: Final = 6  # events that a lagging replica is behind
 LONG: Final = 1800.0  # seconds; for such a fault a world waits until it is over
 _OFTEN: Final = 0.35  # of all worlds know one of these
@@ -27,6 +37,7 @@ class Upheavals:
     """What can be done to processes and servers as a whole, by name."""
 
     _world: World
+    _client: Client
 
     async def _do_freeze(self, happening: Happening) -> None:
         """A process does nothing for a while, and then goes on as if nothing had been."""
@@ -82,10 +93,30 @@ class Upheavals:
     async def _do_grow_templates(self, happening: Happening) -> None:
         """A newer server serves a default that only the next release of Everynode knows."""
         for kind in (_NATIVE, _ADVANCED):
-            for record in list(self._world.api.store.collection(kind).scan()):
+            for record in self._stored(kind):
                 old: Object = msgspec.json.decode(record.body)["spec"]["template"]
                 new = msgspec.json.decode(grown(msgspec.json.encode(old)))
                 self._store_template(kind, record.name, old, new)
+
+    async def _do_remove_crd(self, happening: Happening) -> None:
+        """Somebody removes the kind with all its objects; then both are installed again."""
+        kept = [msgspec.json.decode(each.body) for each in self._stored(_ADVANCED)]
+        await self._client.write(verbs.delete(CRDS, CRD), bytes)
+        await self._world.clock.sleep(happening.seconds)
+        await self._until_accepted(lambda: self._client.write(verbs.create(CRDS, crd()), bytes))
+        for each in kept:
+            named = {key: each["metadata"][key] for key in ("name", "namespace")}
+            fresh = {**each, "metadata": named, "status": {}}
+            await self._until_accepted(partial(self._world.actions.create, fresh))
+
+    async def _until_accepted(self, write: Callable[[], Awaitable[object]]) -> None:
+        """Write as soon as the server lets us: what was there before may still be going."""
+        for _ in range(_ATTEMPTS):
+            try:
+                await write()
+                return
+            except KubeError:
+                await self._world.clock.sleep(1.0)
 
     async def _do_overlap(self, happening: Happening) -> None:
         """Somebody creates a DaemonSet that selects the pods of another."""
@@ -105,12 +136,15 @@ class Upheavals:
     def _spell_out(self) -> dict[str, tuple[Object, Object]]:
         """Store every template with its defaults, as a server does whose table has grown."""
         found = {}
-        for record in list(self._world.api.store.collection(_ADVANCED).scan()):
+        for record in self._stored(_ADVANCED):
             old: Object = msgspec.json.decode(record.body)["spec"]["template"]
             new = msgspec.to_builtins(default_template(msgspec.to_builtins(old)))
             self._store_template(_ADVANCED, record.name, old, new)
             found[record.name] = (old, new)
         return found
+
+    def _stored(self, kind: str) -> list[Record]:
+        return list(self._world.api.store.collection(kind).scan())
 
     def _store_template(self, kind: str, name: str, before: Object, after: Object) -> None:
         """Change nothing but the template, and no generation: nobody has written anything."""
@@ -165,6 +199,7 @@ MORE: Final = (
     Fault("F36", "a node is deaf for long", on_node("slow-node", 300.0, factor=200), "slow-node"),
     Fault("F38", "many nodes join at once", timed("mass-join", count=12), "mass-join"),
     Fault("F49", "another set with the same selector", timed("overlap"), "overlap"),
+    Fault("F51", "the CRD is removed and installed anew", timed("remove-crd", 60.0), "remove-crd"),
 )
 EVERY: Final = (*FAULTS, *MORE)
 

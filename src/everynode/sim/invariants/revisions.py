@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from typing import ClassVar, Final
 
 from everynode.api import keys
 from everynode.api.objects import ControllerRevision, Pod
@@ -12,6 +13,8 @@ from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import Referee, meaning, template_in
 from everynode.sim.invariants.views import Doubt, by_controller, views
 from everynode.sim.record import Commit, Scene
+
+_LISTING: Final = 15.0  # seconds that may pass between a choice and its write
 
 
 class Revisions(Invariant):
@@ -86,7 +89,14 @@ class Revisions(Invariant):
                 return
         except Doubt:
             return
+        if any(_may_name(scene, made, named, owner.uid) for scene in self._before(commit.time)):
+            return
         yield f"{made.metadata.name} became the target and says it came from {named or 'nothing'}"
+
+    def _before(self, time: float) -> Iterator[Scene]:
+        """What was there when the revisions were listed that no other be overlooked."""
+        scenes = reversed(self.record.scenes)
+        return takewhile(lambda scene: scene.time > time - _LISTING, scenes)
 
     def _disturbed(self) -> bool:
         """Whether somebody else wrote revisions: then numbers can meet."""
