@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from everynode.api.objects import Node
+from everynode.controller.queue import SOON
 from everynode.controller.workload import Workload
 from everynode.controller.writes import Stage
-from everynode.decide.actions import Because, CreatePod
+from everynode.decide.actions import Because, CreatePod, DeletePod
 from everynode.decide.ledger import Ledger
 from tests.decide.fleet import NEW, OLD, make, node, pod
 
@@ -81,8 +82,71 @@ def test_a_write_that_is_seen_is_forgotten_and_one_that_is_not_stays() -> None:
     for name, uid in (("n1", new.uid), ("n2", "not-seen")):
         made.answered(name, made.begin(create(name), NOW), uid=uid, version=9, now=NOW)
     made.pod_changed(None, new)
-    made.refresh(cache_version=5)
+    made.refresh(5, NOW + SOON)
     assert list(made.writes) == ["n2"]
+
+
+def shown(made: Workload, now: float) -> tuple[str, ...]:
+    """The uids of the pods on n1 that the ledger goes by after a look at that time."""
+    assert made.ledger is not None
+    made.refresh(0, now)
+    made.ledger.decide(now, made.ds.status)
+    return tuple(each.uid for each in made.ledger._views["n1"].pods)
+
+
+def test_a_new_pod_of_ours_is_looked_at_with_what_else_happens_in_a_moment() -> None:
+    made, _ = workload("n1")
+    shown(made, NOW)
+    made.begin(create(), NOW)
+    new = pod(NEW, on="n1", ready=False)
+    made.pod_changed(None, new)
+    assert (shown(made, NOW), shown(made, NOW + SOON)) == ((), (new.uid,))
+
+
+def test_a_pod_that_becomes_ready_or_goes_is_looked_at_at_once() -> None:
+    made, _ = workload("n1")
+    made.begin(create(), NOW)
+    made.pod_changed(None, pod(NEW, on="n1", ready=False))
+    ready = pod(NEW, on="n1")
+    made.pod_changed(pod(NEW, on="n1", ready=False), ready)
+    seen = shown(made, NOW)
+    made.pod_changed(ready, None)
+    assert (seen, shown(made, NOW)) == ((ready.uid,), ())
+
+
+def test_a_pod_that_fails_is_looked_at_with_the_next_decision() -> None:
+    made, _ = workload("n1")
+    before, after = pod(OLD, on="n1"), pod(OLD, on="n1", ready=False)
+    made.pod_changed(None, before)
+    shown(made, NOW)
+    made.pod_changed(before, after)
+    shown(made, NOW)
+    assert made.ledger is not None
+    assert made.ledger.sums.available == 0
+
+
+def test_an_old_pod_that_fails_beside_a_new_one_is_looked_at_with_the_next_decision() -> None:
+    made, _ = workload("n1")
+    before, after = pod(OLD, on="n1"), pod(OLD, on="n1", ready=False)
+    made.pod_changed(None, before)
+    made.begin(create(), NOW)
+    made.pod_changed(before, after)
+    shown(made, NOW)
+    assert made.ledger is not None
+    assert made.ledger.sums.available == 0
+
+
+def test_that_a_pod_of_ours_ends_is_no_news_until_it_is_gone() -> None:
+    made, _ = workload("n1")
+    old, ending = pod(OLD, on="n1"), pod(OLD, on="n1", deleting=NOW)
+    made.pod_changed(None, old)
+    shown(made, NOW)
+    made.begin(DeletePod("n1", old.name, old.uid, "1", Because.UPDATE), NOW)
+    made.pod_changed(old, ending)
+    shown(made, NOW)
+    unseen = list(made.writes)
+    made.pod_changed(ending, None)
+    assert (unseen, shown(made, NOW), list(made.writes)) == (["n1"], (), [])
 
 
 def test_writes_that_nobody_saw_are_overdue_after_a_while_and_only_then() -> None:
@@ -115,11 +179,11 @@ def test_many_lost_writes_are_looked_for_a_few_at_a_time() -> None:
 
 def test_a_node_that_vanished_with_its_pods_is_forgotten() -> None:
     made, known = workload("n1", "n2")
-    made.refresh(0)
+    made.refresh(0, NOW)
     assert made.ledger is not None
     made.ledger.decide(NOW, made.ds.status)
     del known["n2"]
     made.node_changed("n2")
-    made.refresh(0)
+    made.refresh(0, NOW)
     made.ledger.decide(NOW, made.ds.status)
     assert [each.name for each in made.ledger.assessments()] == ["n1"]

@@ -12,8 +12,7 @@ from everynode.api.keys import KIND, KRUISE_GROUP, NATIVE_GROUP, PULLER, REVISIO
 from everynode.api.objects import ControllerRevision, Node, OwnerReference, Pod
 from everynode.api.versions import decode_daemonset
 from everynode.clock import Clock
-from everynode.controller.workload import Workload
-from everynode.decide.availability import is_ready
+from everynode.controller.workload import Workload, frees
 from everynode.kube.cache import Cache
 from everynode.kube.resources import ADVANCED, DAEMONSETS, NODES, PODS, REVISIONS, Resource
 from everynode.kube.transport import Transport
@@ -195,16 +194,6 @@ def matters(before: DaemonSet, after: DaemonSet) -> bool:
     if before.metadata.deletion_timestamp != after.metadata.deletion_timestamp:
         return True
     return before.status.update_revision != after.status.update_revision
-
-
-def frees(before: Pod | None, after: Pod | None) -> bool:
-    """Whether a pod's change may let somebody go on: it is gone, or has become Ready.
-
-    Most changes do not: a pod of ours is seen, bound, started, or has begun to end.
-    """
-    if after is None:
-        return True
-    return is_ready(after) and (before is None or not is_ready(before))
 
 
 def resource_of(flavour: Flavour) -> Resource:

@@ -12,7 +12,7 @@ from typing import Final
 from everynode.clock import Clock
 
 # How long what frees nobody to act may wait, so that one look serves many changes.
-SOON: Final = 0.1
+SOON: Final = 0.2
 # Loops count in milliseconds: a timer that rings a moment too early would ring again and again.
 _TICK: Final = 0.001
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import Node, Pod
+from everynode.controller.queue import SOON
 from everynode.controller.writes import Stage, Write
-from everynode.decide.actions import CreatePod, PatchPod, PodAction
+from everynode.decide.actions import CreatePod, DeletePod, PatchPod, PodAction
+from everynode.decide.availability import is_ready
 from everynode.decide.ledger import Ledger
 from everynode.decide.patch import node_of
 from everynode.decide.view import NodeView
@@ -52,6 +54,9 @@ class Workload:
         self._nodes = nodes
         self._pods: dict[str, dict[str, Pod]] = {}
         self._dirty: dict[str, None] = {}
+        # Nodes that changed without letting anybody go on: they are judged again together.
+        self._quiet: dict[str, None] = {}
+        self.quiet_until: float | None = None  # when that is done, at the latest
 
     @property
     def key(self) -> str:
@@ -72,6 +77,7 @@ class Workload:
 
     def pod_changed(self, before: Pod | None, after: Pod | None) -> None:
         """Take in a change of one own pod; None means it was not or is no longer ours."""
+        marked = self._quiet if self._is_quiet(before, after) else self._dirty
         if before is not None:
             node = node_of(before)
             pods = self._pods.get(node, {})
@@ -79,12 +85,33 @@ class Workload:
                 self._count(before, -1)
             if not pods:
                 self._pods.pop(node, None)
-            self._dirty[node] = None
+            marked[node] = None
         if after is not None:
             node = node_of(after)
             self._pods.setdefault(node, {})[after.uid] = after
             self._count(after, 1)
-            self._dirty[node] = None
+            marked[node] = None
+
+    def _is_quiet(self, before: Pod | None, after: Pod | None) -> bool:
+        """Whether a pod's change neither lets anybody go on nor takes anything from the sums.
+
+        So it is with a pod that ends and has not ended, and on a node that counts at its worst
+        because we wrote to it, unless a pod is concerned that still serves there (surge).
+        """
+        if after is None or frees(before, after):
+            return False
+        if before is not None and before.terminating:
+            return True
+        write = self.writes.get(node_of(after))
+        if write is None or isinstance(write.action, PatchPod):
+            return False
+        touched = isinstance(write.action, DeletePod) and write.action.uid == after.uid
+        return touched or before is None or not is_ready(before)
+
+    def quieten(self, now: float) -> None:
+        """Have what lets nobody go on judged soon, together with what else happens in a moment."""
+        if self.quiet_until is None:
+            self.quiet_until = now + SOON
 
     def node_changed(self, name: str) -> None:
         """A node appeared, changed in something we read, or vanished."""
@@ -109,7 +136,8 @@ class Workload:
         """Remember a write before it is sent."""
         write = Write(action, since=now)
         self.writes[action.node] = write
-        self._dirty[action.node] = None
+        self._quiet[action.node] = None
+        self.quieten(now)
         return write
 
     def answered(self, node: str, write: Write, *, uid: str, version: int, now: float) -> None:
@@ -120,7 +148,8 @@ class Workload:
         if isinstance(write.action, CreatePod):
             self.create_limit = min(self.create_limit * 2, _FULL_SPEED)
         self._settle_later(write)
-        self._dirty[node] = None
+        (self._dirty if isinstance(write.action, PatchPod) else self._quiet)[node] = None
+        self.quieten(now)
 
     def lost(self, node: str, write: Write, *, now: float) -> None:
         """Nobody knows whether the write was committed."""
@@ -162,9 +191,13 @@ class Workload:
 
     # --- Deciding --------------------------------------------------------------------------
 
-    def refresh(self, cache_version: int) -> None:
+    def refresh(self, cache_version: int, now: float) -> None:
         """Tell the ledger of every node that changed; forget the writes that are seen."""
         assert self.ledger is not None
+        if self.quiet_until is not None and now >= self.quiet_until:
+            self._dirty.update(self._quiet)
+            self._quiet.clear()
+            self.quiet_until = None
         for node in self._dirty:
             write = self.writes.get(node)
             if write is not None and write.seen(self.pods_on(node), cache_version):
@@ -176,6 +209,7 @@ class Workload:
                 self.strangers.pop(node, None)
                 self.unresizable.pop(node, None)
                 self.ledger.forget(node)
+            self._quiet.pop(node, None)
         self._dirty.clear()
 
     def observe_everything(self) -> None:
@@ -216,3 +250,13 @@ class Workload:
     def _settle_later(self, write: Write) -> None:
         if self.settle_at is None or write.settle_at() < self.settle_at:
             self.settle_at = write.settle_at()
+
+
+def frees(before: Pod | None, after: Pod | None) -> bool:
+    """Whether a pod's change may let somebody go on: it is gone, or has become Ready.
+
+    Most changes do not: a pod of ours is seen, bound, started, or has begun to end.
+    """
+    if after is None:
+        return True
+    return is_ready(after) and (before is None or not is_ready(before))
