@@ -14,6 +14,7 @@ from tests.agreement import (
     about_patches,
     about_pods,
     about_refusals,
+    about_scale,
     about_stored,
     about_watches,
 )
@@ -24,6 +25,7 @@ CORPORA: Final[dict[str, list[Question]]] = {
     "daemonsets": about_daemonsets.DAEMONSETS,
     "advanced daemonsets": about_daemonsets.ADVANCED_SETS,
     "stored kinds": about_stored.STORED,
+    "scales": about_scale.SCALED,
     "selectors": about_lists.SELECTED,
     "pages and points in time": about_lists.PAGES,
     "tables and other forms": about_lists.FORMS,

@@ -22,12 +22,13 @@ from everynode.cluster.nodes import NodeRules
 from everynode.cluster.pods import PodRules
 from everynode.cluster.records import EventRules, LeaseRules, RevisionRules
 from everynode.cluster.rules import Rules
+from everynode.cluster.scale import PART as SCALE
 from everynode.cluster.services import ServiceRules
 from everynode.cluster.workloads import (
     BudgetRules,
     DeploymentRules,
-    IdleRules,
     PriorityRules,
+    ReplicaSetRules,
     SpecRules,
 )
 
@@ -134,12 +135,12 @@ def _apps() -> tuple[Kind, ...]:
                 rules,
                 short_names=(short,),
                 categories=("all",),
-                subresources=(status_of(kind),),
+                subresources=(*parts, status_of(kind)),
             )
-            for kind, short, rules in (
-                ("DaemonSet", "ds", DaemonSetRules()),
-                ("Deployment", "deploy", DeploymentRules()),
-                ("ReplicaSet", "rs", IdleRules()),
+            for kind, short, rules, parts in (
+                ("DaemonSet", "ds", DaemonSetRules(), ()),
+                ("Deployment", "deploy", DeploymentRules(), (SCALE,)),
+                ("ReplicaSet", "rs", ReplicaSetRules(), (SCALE,)),
             )
         ),
     )

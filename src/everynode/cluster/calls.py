@@ -93,14 +93,16 @@ class Call:
 
     def about(self, record: Record) -> Call:
         """The same call about one object of its collection."""
-        place = Place(self.kind, record.namespace, record.name, self.subresource)
-        return Call(self.site, self.request, place, agent=self._agent)
+        return self.within(Place(self.kind, record.namespace, record.name, self.subresource))
 
     def elsewhere(self, plural: str, *, namespace: str, name: str = "") -> Call:
         """The same request about another core kind."""
         kind = self.site.kinds.find("", "v1", plural)
         assert kind is not None
-        place = Place(kind, namespace, name)
+        return self.within(Place(kind, namespace, name))
+
+    def within(self, place: Place) -> Call:
+        """The same request about another place."""
         return Call(self.site, self.request, place, agent=self._agent)
 
     @property

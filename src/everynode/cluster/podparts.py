@@ -44,10 +44,7 @@ def bind(call: Call) -> Response:
         raise errors.invalid(_Binding(), meta.get("name", ""), faults)
     record = call.record()
     pod = call.stored(record)
-    uid = meta.get("uid", "")
-    if uid and uid != record.uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
-        raise errors.conflict(call.kind, call.name, why)
+    writes.check_uid(call.kind, meta, record)
     why = _unbindable(pod)
     if why:
         raise errors.conflict(_Binding(), call.name, why)

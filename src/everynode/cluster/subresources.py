@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from everynode.cluster import errors, podparts, reads, writes
+from everynode.cluster import errors, podparts, reads, scale, writes
 from everynode.cluster.calls import Call
 from everynode.cluster.forms import form_of
 from everynode.cluster.reads import JSON_HEADERS
@@ -47,6 +47,11 @@ _VERBS: Final[dict[tuple[str, str, str], Verb]] = {
     ("pods", "eviction", "create"): podparts.evict,
     ("pods", "log", "get"): podparts.log,
     ("namespaces", "finalize", "update"): finalize,
+    **{
+        (plural, "scale", name): verb
+        for plural in ("deployments", "replicasets")
+        for name, verb in (("get", scale.get), ("update", scale.update), ("patch", scale.patch))
+    },
 }
 _PARTS: Final[dict[str, Verb]] = {
     "get": reads.get,

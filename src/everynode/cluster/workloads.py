@@ -7,7 +7,14 @@ from typing import Any, Final
 from everynode.api.amount import parse_amount
 from everynode.api.daemonset import Fault
 from everynode.api.defaults import default_template
-from everynode.api.validation.faults import IMMUTABLE, forbidden, invalid, required, unsupported
+from everynode.api.validation.faults import (
+    IMMUTABLE,
+    at_least_zero,
+    forbidden,
+    invalid,
+    required,
+    unsupported,
+)
 from everynode.api.validation.selector import check_selector, selects
 from everynode.api.validation.template import check_template
 from everynode.cluster.rules import Rules, World
@@ -49,18 +56,20 @@ class IdleRules(SpecRules):
         }
         return [("events", meta["namespace"], event)]
 
+    def change_part(self, part: str, new: Object, old: Object, world: World) -> list[Fault]:
+        """Another scale is another spec."""
+        self.prepare_update(new, old, world)
+        return []
 
-class DeploymentRules(IdleRules):
-    """Deployments get their defaults; nothing here runs them."""
+
+class ReplicaSetRules(IdleRules):
+    """Replica sets get their defaults; nothing here runs them."""
 
     def default(self, obj: Object) -> Object:
-        """Fill in strategy and template."""
+        """Fill in how many, and the template."""
         spec = {**(obj.get("spec") or {})}
         spec.setdefault("replicas", 1)
         spec["template"] = default_template(spec.get("template") or {})
-        spec["strategy"] = _strategy(spec.get("strategy") or {})
-        spec.setdefault("revisionHistoryLimit", 10)
-        spec.setdefault("progressDeadlineSeconds", 600)
         return {**obj, "spec": spec}
 
     def create_faults(self, obj: Object, world: World) -> list[Fault]:
@@ -70,6 +79,7 @@ class DeploymentRules(IdleRules):
         labels = (template.get("metadata") or {}).get("labels")
         faults = [required("spec.selector")] if selector is None else []
         faults += check_selector(selector or {}, "spec.selector")
+        faults += at_least_zero("spec.replicas", spec["replicas"])
         if selector is None or selects(selector, labels or {}) is False:
             path, why = (
                 "spec.template.metadata.labels",
@@ -85,6 +95,24 @@ class DeploymentRules(IdleRules):
         if selector != old["spec"].get("selector"):
             faults.append(invalid("spec.selector", selector, IMMUTABLE))
         return faults
+
+    def prepare_create(self, obj: Object, world: World) -> None:
+        """It starts with no pods."""
+        super().prepare_create(obj, world)
+        obj["status"] = {"replicas": 0}
+
+
+class DeploymentRules(ReplicaSetRules):
+    """The same of deployments, which also say how they are updated."""
+
+    def default(self, obj: Object) -> Object:
+        """Fill in the strategy, too."""
+        made = super().default(obj)
+        spec = made["spec"]
+        spec["strategy"] = _strategy(spec.get("strategy") or {})
+        spec.setdefault("revisionHistoryLimit", 10)
+        spec.setdefault("progressDeadlineSeconds", 600)
+        return made
 
     def prepare_create(self, obj: Object, world: World) -> None:
         """It starts without a status."""

@@ -112,6 +112,25 @@ def update(call: Call) -> Response:
     """PUT of an object or of a part of it."""
     obj = read_object(call)
     meta = obj["metadata"]
+    check_address(call, meta)
+    record = call.collection.get(call.namespace, call.name)
+    if record is None:
+        if call.kind.rules.create_on_update and not call.subresource:
+            return create_object(call, obj)
+        raise errors.not_found(call.kind, call.name)
+    if not version_of(meta) and not call.kind.rules.unconditional_update:
+        why = "Invalid value: 0: must be specified for an update"
+        raise errors.invalid(
+            _Plurals(call.kind), call.name, [Fault("metadata.resourceVersion", why)]
+        )
+    check_uid(call.kind, meta, record)
+    if call.kind.view is not None:
+        obj = call.kind.view.store(obj)
+    return _answer(call, replace(call, obj, record))
+
+
+def check_address(call: Call, meta: Object) -> None:
+    """An object must be sent to where it belongs."""
     if not meta.get("name"):
         raise bad_request(
             f"the name of the object ({call.name} based on URL) was undeterminable: "
@@ -123,25 +142,14 @@ def update(call: Call) -> Response:
             f"({call.name})"
         )
     _check_same_namespace(call, meta)
-    record = call.collection.get(call.namespace, call.name)
-    if record is None:
-        if call.kind.rules.create_on_update and not call.subresource:
-            return create_object(call, obj)
-        raise errors.not_found(call.kind, call.name)
-    if not version_of(meta) and not call.kind.rules.unconditional_update:
-        why = "Invalid value: 0: must be specified for an update"
-        raise errors.invalid(
-            _Plurals(call.kind), call.name, [Fault("metadata.resourceVersion", why)]
-        )
-    if meta.get("uid", "") not in ("", record.uid):
-        why = (
-            f"Precondition failed: UID in precondition: {meta['uid']}, "
-            f"UID in object meta: {record.uid}"
-        )
-        raise errors.conflict(call.kind, call.name, why)
-    if call.kind.view is not None:
-        obj = call.kind.view.store(obj)
-    return _answer(call, replace(call, obj, record))
+
+
+def check_uid(kind: errors.Named, meta: Object, record: Record) -> None:
+    """Whoever names a uid means that object, and none that has come in its place."""
+    uid = meta.get("uid", "")
+    if uid not in ("", record.uid):
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
+        raise errors.conflict(kind, record.name, why)
 
 
 def version_of(meta: Object) -> int:
@@ -175,12 +183,14 @@ def patch(call: Call) -> Response:
     if view is not None:
         obj = view.store(obj)
     obj = call.kind.rules.after_patch(obj)
-    return _answer(call, replace(call, obj, record))
+    # A status is written beside a spec that stays the very same; otherwise nothing is shared.
+    alone = call.subresource == "status" and view is None
+    return _answer(call, replace(call, obj, record, stored if alone else None))
 
 
-def replace(call: Call, new: Object, record: Record) -> Record:
+def replace(call: Call, new: Object, record: Record, old: Object | None = None) -> Record:
     """Put a changed object in the place of a stored one, within the rules of its kind."""
-    old = call.stored(record)
+    old = call.stored(record) if old is None else old
     meta, old_meta = new["metadata"], old["metadata"]
     if version_of(meta) not in (0, int(old_meta["resourceVersion"])):
         raise errors.modified(call.kind, call.name)
@@ -189,9 +199,12 @@ def replace(call: Call, new: Object, record: Record) -> Record:
     meta["name"], meta["resourceVersion"] = record.name, old_meta["resourceVersion"]
     if record.namespace:
         meta["namespace"] = record.namespace
-    new, faults = _within_rules(call, call.kind.rules.default(new), old)
-    custom = call.kind.custom
-    faults = [*check_metadata_update(old["metadata"], new["metadata"], custom=custom), *faults]
+    rules = call.kind.rules
+    new = rules.default_status(new) if call.subresource == "status" else rules.default(new)
+    new, faults = _within_rules(call, new, old)
+    if old["metadata"] != new["metadata"]:  # what is stored was looked at when it was
+        custom = call.kind.custom
+        faults = [*check_metadata_update(old["metadata"], new["metadata"], custom=custom), *faults]
     if faults:
         raise errors.invalid(call.kind, call.name, faults)
     new = _tracked(call, old, new)

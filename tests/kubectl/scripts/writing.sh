@@ -93,6 +93,12 @@ kubectl create rolebinding reading --role=reading --serviceaccount="$NAMESPACE":
 kubectl create priorityclass words-"$NAMESPACE" --value=1000
 kubectl create pdb words --selector=app=words --min-available=1
 kubectl create deployment idle --image=idle:1 --replicas=0
+kubectl scale deployment idle --replicas=0
+kubectl scale deployment idle --replicas=0 --current-replicas=0 --dry-run=server
+! kubectl scale deployment idle --replicas=2 --current-replicas=1
+! kubectl scale deployment missing --replicas=1
+! kubectl scale ds web --replicas=1
+kubectl get deployment idle --subresource=scale
 kubectl get cm,secret,sa,role,rolebinding,pdb -o name | grep -E 'words|somebody|reading'
 kubectl get cm words -o yaml
 ! kubectl create configmap words --from-literal=a=1

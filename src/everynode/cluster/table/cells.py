@@ -205,6 +205,12 @@ def deployment_row(obj: Object, now: float) -> Row:
     )
 
 
+def scale_row(obj: Object, now: float) -> Row:
+    """The scale of a workload."""
+    wanted, there = (part(obj, key).get("replicas", 0) for key in ("spec", "status"))
+    return Row([name_of(obj), wanted, there, age_of(obj, now)])
+
+
 def service_row(obj: Object, now: float) -> Row:
     """A service."""
     spec = part(obj, "spec")

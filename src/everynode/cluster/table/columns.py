@@ -117,6 +117,15 @@ _LAYOUTS: Final[dict[str, Layout]] = {
     "deployments.apps": Layout(
         _columns("Ready", "Up-to-date", "Available", "Age", wide=_CONTAINERS), cells.deployment_row
     ),
+    "scales.autoscaling": Layout(
+        (
+            Column("Name"),
+            Column("Desired", "integer"),
+            Column("Available", "integer"),
+            Column("Age"),
+        ),
+        cells.scale_row,
+    ),
     "controllerrevisions.apps": Layout(
         _columns("Controller", "Revision", "Age"), cells.revision_row
     ),

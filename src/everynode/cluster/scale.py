@@ -1,0 +1,91 @@
+"""How many pods a workload wants, read and written at an address of its own."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from everynode.api.types import type_for
+from everynode.api.validation.faults import at_least_zero
+from everynode.cluster import errors, writes
+from everynode.cluster.calls import Call, Place
+from everynode.cluster.forms import form_of
+from everynode.cluster.kinds import STATUS_VERBS, Kind, Subresource
+from everynode.cluster.patch import unsupported
+from everynode.cluster.patching import is_apply, patched
+from everynode.cluster.reads import JSON_HEADERS
+from everynode.cluster.received import read_object
+from everynode.cluster.store import Record, make_record
+from everynode.cluster.table.cells import selector_text
+from everynode.kube.requests import Response
+
+Object = dict[str, Any]
+
+PART: Final = Subresource("scale", "Scale", STATUS_VERBS, group="autoscaling", version="v1")
+_META: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def get(call: Call) -> Response:
+    """The scale of a workload."""
+    return _answer(call, call.record())
+
+
+def update(call: Call) -> Response:
+    """PUT of a scale."""
+    asked = _of_scales(call)
+    scale = read_object(asked)
+    call.warnings.extend(asked.warnings)
+    writes.check_address(call, scale["metadata"])
+    return _change(call, call.record(), scale)
+
+
+def patch(call: Call) -> Response:
+    """PATCH of a scale."""
+    if is_apply(call):
+        raise unsupported(None)
+    record, asked = call.record(), _of_scales(call)
+    scale = patched(asked, _scale(call.stored(record)))
+    call.warnings.extend(asked.warnings)
+    return _change(call, record, scale)
+
+
+def _change(call: Call, record: Record, scale: Object) -> Response:
+    """Write to the workload what its scale is to be."""
+    meta, replicas = scale["metadata"], (scale.get("spec") or {}).get("replicas", 0)
+    faults = list(at_least_zero("spec.replicas", replicas))
+    if faults:
+        raise errors.invalid(_kind(), call.name, faults)
+    writes.check_uid(call.kind, meta, record)
+    workload = call.stored(record)
+    workload["metadata"]["resourceVersion"] = meta.get("resourceVersion", "")
+    workload["spec"]["replicas"] = replicas
+    return _answer(call, writes.replace(call, workload, record))
+
+
+def _answer(call: Call, record: Record) -> Response:
+    made = make_record(_scale(call.stored(record)), record.version)
+    return Response(200, form_of(_of_scales(call)).one(made), JSON_HEADERS)
+
+
+def _scale(workload: Object) -> Object:
+    meta, spec = workload["metadata"], workload.get("spec") or {}
+    status = {"replicas": (workload.get("status") or {}).get("replicas", 0)}
+    selector = selector_text(spec.get("selector"), empty="", invalid="")
+    return {
+        "kind": PART.kind,
+        "apiVersion": f"{PART.group}/{PART.version}",
+        "metadata": {key: meta[key] for key in _META if key in meta},
+        "spec": {"replicas": spec["replicas"]} if spec.get("replicas") else {},
+        "status": {**status, "selector": selector} if selector else status,
+    }
+
+
+def _kind() -> Kind:
+    """What is sent and shown here; nothing is stored as it."""
+    group, version, kind = PART.group, PART.version, PART.kind
+    named = type_for(group, version, kind)
+    return Kind(group, version, kind, "scales", "scale", type_name=named)
+
+
+def _of_scales(call: Call) -> Call:
+    """The same request, about objects of that kind."""
+    return call.within(Place(_kind(), call.namespace, call.name))
