@@ -13,6 +13,7 @@ from tests.decide.fleet import NOW, at
 
 def picture(**more: Any) -> Picture:
     given: dict[str, Any] = {"desired": 10, "updated": 4, "available": 9, "max_unavailable": 1}
+    given |= {"served": more.get("available", 9)}
     return Picture(**(given | more))
 
 

@@ -212,6 +212,14 @@ def test_what_is_wrong_with_the_daemonset_is_said_once() -> None:
     assert decide(plan, [], status=first.status).notices == ()
 
 
+def test_a_node_is_available_by_either_of_its_pods() -> None:
+    surge = Strategy(max_unavailable=Amount(0), max_surge=Amount(1))
+    going = pod(OLD, deleting=NOW + 30, created=NOW - 500)
+    decision = decide(make(strategy=surge), [see("n1", going, pod(NEW, created=NOW - 100))])
+    assert decision.status.available == 0  # as everybody counts: by the senior pod
+    assert said_of(decision, "Available").status == "True"
+
+
 def test_a_surge_that_cannot_fit_is_said() -> None:
     ports = [{"containerPort": 1, "hostPort": 80}]
     made = template(containers=[{"name": "agent", "image": "a", "ports": ports}])

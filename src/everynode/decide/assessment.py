@@ -53,6 +53,7 @@ class Profile(NamedTuple):
     creating: int = 0
     changing: int = 0
     clashing: int = 0
+    served: int = 0  # nodes with an available pod, whichever of theirs it is
 
 
 EMPTY: Final = Profile()

@@ -34,6 +34,7 @@ class Picture(msgspec.Struct, frozen=True):
     desired: int
     updated: int
     available: int
+    served: int  # while a surge ends, a node may be served and its senior pod not available
     max_unavailable: int
     held: int = 0
     to_come: int = 0
@@ -117,8 +118,8 @@ def _complete(picture: Picture) -> Condition:
 
 
 def _available(picture: Picture) -> Condition:
-    enough = picture.desired - picture.available <= picture.max_unavailable
-    message = f"{picture.available} of {picture.desired} nodes have an available pod"
+    enough = picture.desired - picture.served <= picture.max_unavailable
+    message = f"{picture.served} of {picture.desired} nodes have an available pod"
     return _condition(
         AVAILABLE, enough, "EnoughAvailable" if enough else "TooFewAvailable", message
     )

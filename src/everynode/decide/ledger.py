@@ -120,6 +120,7 @@ class Ledger:
             desired=sums.wanted,
             updated=sums.updated,
             available=sums.available,
+            served=sums.served,
             max_unavailable=resolve(plan.ds.strategy, sums.wanted).max_unavailable,
             held=sums.held,
             to_come=sums.to_come,

@@ -147,6 +147,7 @@ class Situation:
             creating,
             len(view.writes) - creating,
             clashing,
+            wanted and bool(self.available),
         )
 
     def _budget(self) -> _Seven:
