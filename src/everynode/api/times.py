@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, overload
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,7 +46,13 @@ def parse_time(text: str) -> float:
 
 def format_time(moment: float) -> str:
     """The time as the API writes it: UTC, whole seconds."""
-    return _from_epoch(timedelta(seconds=math.floor(moment))).isoformat(timespec="seconds") + "Z"
+    return _format_second(math.floor(moment))
+
+
+@lru_cache(maxsize=1024)
+def _format_second(moment: int) -> str:
+    """The same few seconds are written again and again."""
+    return _from_epoch(timedelta(seconds=moment)).isoformat(timespec="seconds") + "Z"
 
 
 def format_micro(moment: float) -> str:

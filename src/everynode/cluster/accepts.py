@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 _JSON: Final = ("application/json", "*/*")
+
+
+@lru_cache(maxsize=256)
+def accept_of(header: str) -> Accept:
+    """What a header asks for; clients send the same few over and over."""
+    return Accept(header)
 
 
 class Accept:

@@ -9,7 +9,7 @@ import msgspec
 
 from everynode.api import keys
 from everynode.cluster import table
-from everynode.cluster.accepts import Accept
+from everynode.cluster.accepts import Accept, accept_of
 from everynode.cluster.calls import Call, decode_object
 from everynode.cluster.errors import Refusal, bad_request
 from everynode.cluster.store import Record
@@ -47,7 +47,7 @@ class Form(Protocol):
 
 def form_of(call: Call) -> Form:
     """The form that the client of a call prefers; refused if there is none that it takes."""
-    accept = Accept(call.request.accept)
+    accept = accept_of(call.request.accept)
     if not accept.special:
         return Plain(call)
     # What is only asked, and never listed, is not shown as a table.

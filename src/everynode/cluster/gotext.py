@@ -42,14 +42,16 @@ def type_of(value: Any) -> str:
     """What a decoded value is: `string`, `map[string]interface {}`."""
     if isinstance(value, bool):
         return "bool"
-    names: dict[type, str] = {
-        str: "string",
-        int: "int64",
-        float: "float64",
-        dict: "map[string]interface {}",
-        list: "[]interface {}",
-    }
-    return names.get(type(value), "<nil>")
+    return _NAMES.get(type(value), "<nil>")
+
+
+_NAMES: Final[dict[type, str]] = {
+    str: "string",
+    int: "int64",
+    float: "float64",
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+}
 
 
 def _number(value: float) -> str:

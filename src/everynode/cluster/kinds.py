@@ -69,20 +69,21 @@ class Kind:
     list_kind: str = ""
     custom: bool = False
 
+    api_version: str = field(init=False)  # group and version as objects spell them
+    storage: str = field(init=False)  # the name of the collection that holds the objects
+
+    def __post_init__(self) -> None:
+        """Say once what every request asks."""
+        group = self.group
+        version = f"{group}/{self.version}" if group else self.version
+        storage = self.stored_as or (f"{self.plural}.{group}" if group else self.plural)
+        object.__setattr__(self, "api_version", version)
+        object.__setattr__(self, "storage", storage)
+
     @property
     def lists(self) -> str:
         """The kind of a list of them."""
         return self.list_kind or f"{self.kind}List"
-
-    @property
-    def api_version(self) -> str:
-        """Group and version as objects spell them."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
-    def storage(self) -> str:
-        """The name of the collection that holds the objects."""
-        return self.stored_as or (f"{self.plural}.{self.group}" if self.group else self.plural)
 
     def subresource(self, name: str) -> Subresource | None:
         """The subresource of that name."""

@@ -41,18 +41,21 @@ def patch_object(
     type_name: str | None,
     schema: Mapping[str, Any] | None = None,
     validation: str = "Warn",
+    whole: bool = False,
 ) -> tuple[Object, list[str]]:
     """The patched object as its kind has it, and the warnings to send along.
 
     `current` is not changed; a type name of None means a custom resource. Unknown and duplicate
-    fields refuse the patch, warn or pass as `validation` (Strict, Warn, Ignore) says. Raises
-    PatchError.
+    fields refuse the patch, warn or pass as `validation` (Strict, Warn, Ignore) says. That
+    `current` is `whole` says that it is as its kind has it already: what the patch leaves alone is
+    then left alone, as it always is with custom resources. Raises PatchError.
     """
     content = _content(body, content_type, type_name)
     problems = _patch_problems(body, content, content_type)
     patched = _patched(current, content, content_type, type_name)
+    known = current if whole or type_name is None else None
     try:
-        obj, unknown = strict.check(patched, type_name=type_name, schema=schema, known=current)
+        obj, unknown = strict.check(patched, type_name=type_name, schema=schema, known=known)
     except strict.DecodeError as error:
         text = str(error)
         if _media(content_type) == STRATEGIC_PATCH and type_name is not None:

@@ -36,6 +36,7 @@ def patched(call: Call, current: Object) -> Object:
         type_name=call.kind.type_name,
         schema=call.kind.schema,
         validation=field_validation(call),
+        whole=True,
     )
     call.warnings.extend(warnings)
     _check_identity(call, obj)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from everynode.api.daemonset import Fault
 from everynode.cluster import admission
 from everynode.cluster.conditions import set_condition
-from everynode.cluster.podspecs import spec_faults, with_defaults
+from everynode.cluster.podspecs import spec_faults, with_clean_metadata, with_defaults
 from everynode.cluster.qos import qos_class
 from everynode.cluster.resize import container_faults, keep_all_but_resources, resize_faults
 from everynode.cluster.rules import Rules, World
@@ -70,6 +70,10 @@ class PodRules(Rules):
     def default(self, obj: Object) -> Object:
         """Fill in what pods get by default."""
         return with_defaults(obj)
+
+    def default_status(self, obj: Object) -> Object:
+        """The spec stays what it is, and has everything already."""
+        return with_clean_metadata(obj)
 
     def prepare_create(self, obj: Object, world: World) -> None:
         """It starts pending."""

@@ -35,11 +35,14 @@ def with_defaults(pod: Object) -> Object:
         _remember(_filled, key, msgspec.to_builtins(remembered))
         # The order of members must not tell whether such a pod was seen before.
         return {**made, "spec": {**remembered, **_own(made.get("spec", {}))}}
-    made = {**pod, "spec": {**msgspec.to_builtins(known), **_own(spec)}}
-    if (pod.get("metadata") or {}).get("annotations"):
-        # Some annotations of old are taken away.
-        made["metadata"] = default_template({"metadata": pod["metadata"]})["metadata"]
-    return made
+    return with_clean_metadata({**pod, "spec": {**msgspec.to_builtins(known), **_own(spec)}})
+
+
+def with_clean_metadata(pod: Object) -> Object:
+    """The pod without some annotations of old."""
+    if not (pod.get("metadata") or {}).get("annotations"):
+        return pod
+    return {**pod, "metadata": default_template({"metadata": pod["metadata"]})["metadata"]}
 
 
 def spec_faults(pod: Object) -> list[Fault]:

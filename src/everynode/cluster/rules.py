@@ -66,6 +66,10 @@ class Rules:
         """Fill in what the writer left out; also done to every changed object."""
         return obj
 
+    def default_status(self, obj: Object) -> Object:
+        """The same for an object of which only the status is written."""
+        return self.default(obj)
+
     def prepare_create(self, obj: Object, world: World) -> None:
         """Bring a new object into its first shape."""
         if self.status:

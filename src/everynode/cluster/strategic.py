@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 from everynode.api import types
@@ -40,27 +41,36 @@ class Guide:
 
 _PLAIN: Final = FieldInfo()
 _BLIND: Final = Guide("")
+_guide: Final = cache(Guide)  # the table has an end, and is the same for everybody
 
 
 def _below(field: FieldInfo) -> Guide:
     """The guide for the objects in a field, be it one, a list or a map of them."""
     inner = field.items if field.items is not None else field
-    return Guide(inner.ref) if inner.ref else _BLIND
+    return _guide(inner.ref) if inner.ref else _BLIND
 
 
 def _merges(field: FieldInfo) -> bool:
-    return "merge" in field.patch_strategy.split(",")
+    strategy = field.patch_strategy
+    return strategy == "merge" or "merge" in strategy.split(",")
 
 
 def merge(original: Object, patch: Object, type_name: str) -> Object:
     """The patched object; neither argument is changed. Raises StrategicError."""
-    return _merge_map(original, patch, Guide(type_name))
+    return _merge_map(original, patch, _guide(type_name))
 
 
 def _merge_map(original: Object, patch: Object, guide: Guide) -> Object:
     if DIRECTIVE in patch:
         return _directed(patch)
     out = dict(original)
+    if not _directs(patch):
+        for key, value in patch.items():
+            if value is None:
+                out.pop(key, None)
+            else:
+                _merge_member(out, key, value, guide)
+        return out
     rest = dict(patch)
     if RETAIN_KEYS in rest:
         out = _retain(out, rest)
@@ -71,17 +81,26 @@ def _merge_map(original: Object, patch: Object, guide: Guide) -> Object:
         elif value is None:
             out.pop(key, None)
         else:
-            _merge_member(out, key, value, guide.field(key))
+            _merge_member(out, key, value, guide)
     return out
 
 
-def _merge_member(out: Object, key: str, value: Any, field: FieldInfo) -> None:
+def _directs(patch: Object) -> bool:
+    """Whether a patch says more than what is to be there."""
+    return any(key[:1] == "$" for key in patch)
+
+
+def _merge_member(out: Object, key: str, value: Any, guide: Guide) -> None:
     """Merge one member into the object that is being made."""
+    if not isinstance(value, dict | list):
+        out[key] = value
+        return
     before = out.get(key)
     if isinstance(before, dict) and isinstance(value, dict):
-        out[key] = _merge_map(before, value, _below_map(field))
+        out[key] = _merge_map(before, value, _below_map(guide.field(key)))
     elif isinstance(before, list) and isinstance(value, list):
         # As observed: a list that is replaced keeps even its directives, a new one does not.
+        field = guide.field(key)
         out[key] = _merge_list(before, value, field) if _merges(field) else value
     else:
         fresh = _without_directives(value)
@@ -93,8 +112,8 @@ def _merge_member(out: Object, key: str, value: Any, field: FieldInfo) -> None:
 
 def _below_map(field: FieldInfo) -> Guide:
     if field.ref:
-        return Guide(field.ref)
-    return Guide(field.values.ref) if field.values is not None else _BLIND
+        return _guide(field.ref)
+    return _guide(field.values.ref) if field.values is not None else _BLIND
 
 
 def _directed(patch: Object) -> Object:
@@ -180,6 +199,8 @@ def _merge_list(original: list[Any], patch: list[Any], field: FieldInfo) -> list
 
 def _of_objects(*lists: list[Any]) -> bool:
     """Whether the items are objects; they must all be of one sort."""
+    if all(type(item) is dict for items in lists for item in items):
+        return any(lists)
     sorts = {type_of(item): None for items in lists for item in items}
     if "[]interface {}" in sorts:
         raise StrategicError("lists of lists are not supported")
@@ -225,9 +246,16 @@ def _identity(item: Any, key: str) -> Any:
     return item[key]
 
 
+def _distinct(values: list[Any]) -> bool:
+    """Whether no value comes twice; the lists are short, and not every value has a hash."""
+    return not any(value in values[:at] for at, value in enumerate(values))
+
+
 def _arrange(merged: list[Any], order: list[Any], server_order: list[Any], key: str) -> list[Any]:
     """The items in the patch's order; the server's own among them where they were before."""
     wanted = [_identity(item, key) for item in order]
+    if [_identity(item, key) for item in merged] == wanted and _distinct(wanted):
+        return merged
     served = [_identity(item, key) for item in server_order]
     theirs = [item for item in merged if _identity(item, key) in wanted]
     theirs.sort(key=lambda item: wanted.index(_identity(item, key)))

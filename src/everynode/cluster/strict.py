@@ -60,13 +60,35 @@ def check(
 ) -> tuple[Object, list[str]]:
     """The same for an object that was never a body, as patches make them.
 
-    Members of a custom object that come from `known`, which was checked before, are taken as they
-    are.
+    Members that come from `known`, which was checked before, are taken as they are.
     """
     if type_name is None:
         return _changed(value, schema, known or {})
-    obj = _converted(value, type_name) or _converted(_without_gaps(value), type_name)
+    obj = _converted_change(value, type_name, known) if known else None
+    obj = obj or _converted(value, type_name) or _converted(_without_gaps(value), type_name)
     return (obj, []) if obj is not None else _known(value, type_name, value)
+
+
+def _converted_change(value: Object, type_name: str, known: Object) -> Object | None:
+    """An object of which only what differs from a known one is looked at, if that is all right."""
+    struct = struct_for(type_name)
+    same = _same(value, known)
+    if struct is None or not same:
+        return None
+    rest = {key: member for key, member in value.items() if key not in same}
+    made = _converted(rest, type_name) or _converted(_without_gaps(rest), type_name)
+    if made is None:
+        return None
+    made |= same
+    # Members come in the order in which the kind has them, whoever wrote them last.
+    return {key: made[key] for key in struct.__struct_encode_fields__ if key in made}
+
+
+def _same(value: Object, known: Object) -> Object:
+    """The members that are the very ones of a known object, but for the metadata."""
+    # Equal is not enough: True equals 1.
+    kept = (key for key in value if key in known and value[key] is known[key])
+    return {key: value[key] for key in kept if key != "metadata"}
 
 
 def _without_gaps(value: Object) -> Object:
@@ -139,9 +161,7 @@ def _changed(
     value: Object, schema: Mapping[str, Any] | None, known: Object
 ) -> tuple[Object, list[str]]:
     """A custom object of which only what differs from a known one is looked at."""
-    # Equal is not enough: True equals 1.
-    kept = (key for key in value if key in known and value[key] is known[key])
-    same = {key: value[key] for key in kept if key != "metadata"}
+    same = _same(value, known)
     rest = {key: member for key, member in value.items() if key not in same}
     clean, problems = _custom(rest, schema, rest)
     clean |= same

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -30,8 +29,7 @@ _DECODERS: Final[dict[str, Callable[[bytes], Kept]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True, gc=False):
     """One request as it reached the server."""
 
     actor: str
@@ -40,23 +38,21 @@ class Asked:
     now: float  # the wall clock of whoever asked
     sent_at: float
     floor: int  # what the asker had been told of all kinds when it decided, at least
-    floors: Mapping[str, int] = field(default_factory=dict)  # the same of each kind
+    floors: Mapping[str, int] = msgspec.field(default_factory=dict)  # the same of each kind
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(msgspec.Struct, frozen=True, gc=False):
     """Everything there is at one version; parts that did not change are shared."""
 
     version: int
     time: float
-    nodes: Mapping[str, Node] = field(default_factory=Shelf)
-    pods: Mapping[str, Pod] = field(default_factory=Pods)  # by uid
-    sets: Mapping[str, DaemonSet] = field(default_factory=Shelf)  # by uid
-    revisions: Mapping[str, ControllerRevision] = field(default_factory=Shelf)  # by name
+    nodes: Mapping[str, Node] = msgspec.field(default_factory=Shelf)
+    pods: Mapping[str, Pod] = msgspec.field(default_factory=Pods)  # by uid
+    sets: Mapping[str, DaemonSet] = msgspec.field(default_factory=Shelf)  # by uid
+    revisions: Mapping[str, ControllerRevision] = msgspec.field(default_factory=Shelf)  # by name
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True, gc=False):
     """One step of history: who did what to which object."""
 
     version: int
