@@ -10,6 +10,7 @@ from aiohttp import web
 from everynode.cli.connection import connect, explain
 from everynode.cli.errors import UserError
 from everynode.clock import SystemClock
+from everynode.kube.credentials import ConfigError
 from everynode.kube.errors import (
     Asked,
     Conflict,
@@ -18,8 +19,10 @@ from everynode.kube.errors import (
     NotServed,
     Unauthorized,
     UnknownOutcome,
+    from_transport,
 )
 from everynode.kube.requests import Request
+from everynode.kube.transport import TransportError
 from tests.cli.upped import kubeconfig
 
 ASKED = Asked(verb="patch", resource="clusterroles.rbac.authorization.k8s.io", name="everynode")
@@ -91,6 +94,15 @@ async def test_an_unreachable_server_says_what_to_check(tmp_path: Path) -> None:
     ):
         async with connect(SystemClock(), kubeconfig=kubeconfig(tmp_path, "http://127.0.0.1:1")):
             pass
+
+
+def test_what_is_wrong_with_a_kubeconfig_is_not_blamed_on_the_server() -> None:
+    plugin = "the credential plugin p of user u is not there; install it"
+    lost = TransportError(plugin, sent=False)
+    lost.__cause__ = ConfigError(plugin)
+    error = from_transport(Request("GET", "/version"), lost)
+    error.__cause__ = lost
+    assert str(explain(error)) == plugin
 
 
 async def test_what_is_refused_later_becomes_one_line_too(tmp_path: Path) -> None:

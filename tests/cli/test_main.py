@@ -115,3 +115,18 @@ def test_the_first_process_of_a_container_ends_when_it_is_told_to(tmp_path: Path
 def test_what_was_typed_wrongly_is_told_apart_from_what_went_wrong() -> None:
     assert typed("simulate", "--stale").returncode == 2
     assert typed("convert", "-f", "missing.yaml").returncode == 1
+
+
+@pytest.mark.parametrize("words", [("install", "--print"), ("demo", "--nodes", "5")])
+def test_a_full_disk_is_one_line(words: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "everynode", *words]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=50, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (1, "everynode: cannot write: No space left on device\n")
+
+
+def test_whoever_closes_its_output_hears_nothing() -> None:
+    shell = f"{sys.executable} -m everynode demo --nodes 5 --speed 1000 >&- 2>&-"
+    assert subprocess.run(["sh", "-c", shell], timeout=50, check=False).returncode == 0

@@ -41,6 +41,13 @@ def test_nodes_are_stopped_slowed_pressed_and_started(up: Up) -> None:
     assert told(up, "node-0001") == told(up, "node-0002") == {}
 
 
+def test_a_node_is_slowed_by_a_number_only(up: Up) -> None:
+    assert [typed(command, up, "slow", "node-0001", wrong).exit_code for wrong in ("0", "nan")] == [
+        2,
+        2,
+    ]
+
+
 def test_a_node_that_is_not_there_is_named(up: Up) -> None:
     result = typed(command, up, "stop", "node-9999")
     assert str(result.exception) == "there is no node node-9999; `kubectl get nodes` lists all"

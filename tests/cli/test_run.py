@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from everynode.cli.errors import UserError
+from everynode.cli.errors import UserError, WrongUsage
 from everynode.cli.run import command
 from everynode.kube.resources import ADVANCED, DAEMONSETS
 from tests.cli.test_up import ask, daemonset, until_ready
@@ -79,6 +79,7 @@ def test_a_wrong_context_ends_it(tmp_path: Path) -> None:
 def test_an_address_that_makes_no_sense_ends_it(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, "https://127.0.0.1:1")
     result = CliRunner().invoke(command, ["--kubeconfig", path, "--health-address", "here"])
+    assert isinstance(result.exception, WrongUsage)
     assert str(result.exception).startswith("--health-address here: write it as host:port")
 
 

@@ -15,7 +15,7 @@ from everynode.cli.errors import UserError
 from everynode.cli.permissions import missing_permission, missing_permissions
 from everynode.clock import Clock
 from everynode.kube import errors
-from everynode.kube.client import Client
+from everynode.kube.client import UNREADABLE, Client
 from everynode.kube.config import Access, load
 from everynode.kube.credentials import ConfigError
 from everynode.kube.errors import KubeError
@@ -105,7 +105,9 @@ _decode_version: Final = msgspec.json.Decoder(_Version).decode
 async def _version(client: Client) -> tuple[int, int]:
     try:
         answer = await client.read(Request("GET", "/version"), _decode_version)
-    except (msgspec.DecodeError, errors.NotServed):
+    except (errors.Unavailable, errors.NotServed) as error:
+        if isinstance(error, errors.Unavailable) and not isinstance(error.__cause__, UNREADABLE):
+            raise
         raise UserError(
             "the server that was reached is not a Kubernetes API server; "
             "check the server of the kubeconfig, and whether a proxy answers in its place"
@@ -127,10 +129,7 @@ def explain(error: KubeError) -> UserError:
                 "log in again, or choose another --context"
             )
         case errors.Unavailable():
-            return UserError(
-                f"cannot reach the API server: {said}; "
-                "check that it runs and that --kubeconfig and --context name the right cluster"
-            )
+            return _unavailable(error, said)
         case errors.UnknownOutcome():
             return UserError(
                 f"no answer to {error.asked}: {said}; it may have happened, so look and try again"
@@ -138,6 +137,19 @@ def explain(error: KubeError) -> UserError:
         case errors.NotServed():
             return UserError(f"the server does not serve {error.asked.resource}: {said}")
     return UserError(f"cannot {error.asked}: {said}" if error.asked.verb else said)
+
+
+def _unavailable(error: KubeError, said: str) -> UserError:
+    """Blame the server only where it was asked, and advise only where nobody has yet."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ConfigError):
+            return UserError(said)
+        cause = cause.__cause__
+    advice = "check that it runs and that --kubeconfig and --context name the right cluster"
+    return UserError(
+        f"cannot reach the API server: {said}" + ("" if ";" in said else f"; {advice}")
+    )
 
 
 def one_line(text: str) -> str:

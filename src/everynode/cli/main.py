@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import everynode
-from everynode.cli.errors import UserError
+from everynode.cli.errors import UserError, is_output_lost
 
 
 class Late(NamedTuple):
@@ -105,6 +105,9 @@ def main() -> None:
     """Run the command line; errors a user can mend are one line, never a traceback."""
     if not __debug__:
         sys.exit("everynode: do not run with python -O: the assertions are part of the product")
+    # Whoever closes them does not want to hear anything.
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if os.getpid() == 1:
         # To the first process of a container a signal that nobody handles means nothing.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
@@ -120,7 +123,11 @@ def main() -> None:
     except UserError as error:
         click.echo(f"everynode: {error}", err=True)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # Whoever read it has read enough, and Python must not try again when it ends.
+    except OSError as error:
+        if not is_output_lost(error):
+            raise
+        if not isinstance(error, BrokenPipeError):  # whoever read that has read enough
+            click.echo(f"everynode: cannot write: {error.strerror}", err=True)
+        # Python must not try again when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

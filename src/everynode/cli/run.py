@@ -14,7 +14,7 @@ import click
 
 from everynode.cli import process
 from everynode.cli.connection import check_namespace, connection_options, find_access
-from everynode.cli.errors import UserError
+from everynode.cli.errors import UserError, WrongUsage
 from everynode.cli.prerequisites import Needs, check
 from everynode.clock import Clock, SystemClock
 from everynode.controller import log
@@ -127,6 +127,8 @@ def command(
     """
     if no_advanced and not native:
         raise click.UsageError("--no-advanced without --native leaves nothing to do")
+    _check_address("--health-address", health_address)
+    _check_address("--metrics-address", metrics_address)
     clock = SystemClock()
     log.set_up(sys.stderr, clock, style=log_format, level=log_level)
     options = Options(
@@ -142,6 +144,13 @@ def command(
         metrics_address=metrics_address,
     )
     process.run(_run(clock, settings))
+
+
+def _check_address(flag: str, address: str) -> None:
+    try:
+        parse_address(address, flag=flag)
+    except AddressError as error:
+        raise WrongUsage(str(error)) from None
 
 
 async def _run(clock: Clock, settings: Settings) -> None:
