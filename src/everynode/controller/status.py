@@ -22,9 +22,13 @@ from everynode.kube.requests import MERGE_PATCH, Request
 from everynode.kube.resources import ADVANCED, DAEMONSETS
 
 INTERVAL: Final = 0.5  # seconds between two writes of one status
+# Numbers that move wait so long for others: a node that goes down is followed by its return, one
+# that is done by the next that is taken, and often nothing is left to write.
+MOMENT: Final = 1.0
 _LONGEST_INTERVAL: Final = 2.0
 _PER_SECOND: Final = 1000  # a fleet of so many nodes is worth a write a second
 _REFUSED_PAUSE: Final = 5.0
+_SHOWN_AFTER: Final = 20.0  # what was written shows in the watch within moments
 _LONGEST_PAUSE: Final = 30.0  # between writes that come too late for the DaemonSet they mean
 _FIRST_TRUCE: Final = 60.0  # how long a set is left alone after another manager wrote its status
 _LONGEST_TRUCE: Final = 3600.0
@@ -72,8 +76,10 @@ class _Page:
     # Numbers that may be stored because we sent them, whatever was answered.
     ours: deque[_Numbers] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     version: int = 0  # of the answer to our last write
+    written_at: float = 0.0
     writing: bool = False
     next_at: float = 0.0  # not before then
+    moved_at: float | None = None  # since when numbers differ from those that are written
     conflicts: int = 0  # in a row: what we go by is older than what is there
     truce_until: float = 0.0
     truce: float = 0.0
@@ -134,7 +140,8 @@ class Statuses:
         if status == workload.ds.status or page.writing:
             return None
         if page.sent == status and number(workload.ds.metadata.resource_version) < page.version:
-            return None  # written, not seen yet
+            # Written, not seen yet. A server restored from a backup will never show it.
+            return max(page.next_at, page.written_at + _SHOWN_AFTER)
         return page.next_at
 
     def write(self, workload: Workload, status: DaemonSetStatus) -> Coroutine[None, None, None]:
@@ -144,6 +151,7 @@ class Statuses:
         """
         page = self._pages.setdefault(workload.key, _Page())
         page.writing = True
+        page.moved_at = None
         page.sent = status
         page.ours.append(_owned(status))
         return self._write(page, workload, status)
@@ -153,6 +161,7 @@ class Statuses:
         try:
             answer = await self._client.write(_request(workload.ds, status), _decode_answer)
             page.version = number(answer.metadata.resource_version)
+            page.written_at = self._clock.now()
             page.conflicts = 0
             # What we sent before can no longer be stored: it went by an older version.
             page.ours.clear()
@@ -186,6 +195,21 @@ def _request(ds: DaemonSet, status: DaemonSetStatus) -> Request:
         namespace=ds.namespace,
         subresource="status",
         manager=FIELD_MANAGER,
+    )
+
+
+def _only_moves(before: DaemonSetStatus, after: DaemonSetStatus) -> bool:
+    """Whether only numbers differ, and the words about them: nobody waits for that."""
+    return _said(before) == _said(after)
+
+
+def _said(status: DaemonSetStatus) -> tuple[object, ...]:
+    return (
+        status.observed_generation,
+        status.desired,
+        status.misscheduled,
+        status.update_revision,
+        [(each.type, each.status, each.reason) for each in status.conditions],
     )
 
 
