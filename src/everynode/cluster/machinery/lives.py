@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from everynode.api.objects import Resources
 from everynode.api.times import format_time, seconds
@@ -20,6 +20,11 @@ from everynode.cluster.machinery.containers import ContainerLife, Stage
 from everynode.cluster.machinery.images import Shelf, pull_seconds
 from everynode.cluster.machinery.objects import Container, Pod
 from everynode.cluster.machinery.timers import NEVER
+
+_TOO_LONG: Final = (
+    "DeadlineExceeded",
+    "Pod was active on the node longer than the specified deadline",
+)
 
 
 class Course(enum.Enum):
@@ -100,6 +105,7 @@ class PodLife:
         "conditions",
         "containers",
         "course",
+        "deadline",
         "failure",
         "generation",
         "init",
@@ -110,6 +116,7 @@ class PodLife:
         "shelf",
         "stale",
         "start_time",
+        "started",
         "uid",
         "until",
         "writing",
@@ -126,7 +133,9 @@ class PodLife:
         self.ip = ip
         self.course = Course.LIVING
         self.until = NEVER  # when something happens by itself
-        self.start_time = format_time(seconds(pod.status.start_time) or place.wall())
+        self.deadline = NEVER  # when it is ended for having been active for too long
+        self.started = seconds(pod.status.start_time) or place.wall()
+        self.start_time = format_time(self.started)
         self.generation = pod.metadata.generation  # of the spec that the status speaks of
         self.failure: tuple[str, str] | None = None  # why the kubelet ended or refused it
         self.resize: Resize | None = None
@@ -187,6 +196,7 @@ class PodLife:
         if self.pod.finished:
             self.course = Course.OVER
             return
+        self._note_deadline(now)
         for life in self.containers:
             status = statuses.get(life.spec.name)
             if status is not None:
@@ -215,6 +225,7 @@ class PodLife:
             self._stop(now)
             return
         self.generation = pod.metadata.generation
+        self._note_deadline(now)
         self._note_until()
 
     def _follow_end(self, now: float) -> None:
@@ -235,7 +246,10 @@ class PodLife:
     def advance(self, now: float) -> None:
         """Let everything happen that is due."""
         self.stale = self.stale or self.until <= now
-        if self.course is Course.LIVING:
+        if self.course is Course.LIVING and self.deadline <= now:
+            self.fail(now, *_TOO_LONG)
+            self._tell(self.pod, *_TOO_LONG, "", False)
+        elif self.course is Course.LIVING:
             self._advance_containers(now)
         elif self.course is Course.STOPPING and self.until <= now:
             for life in (*self.init, *self.containers):
@@ -244,7 +258,7 @@ class PodLife:
             self.generation = self.pod.metadata.generation
 
     def fail(self, now: float, reason: str, message: str) -> None:
-        """End it at once: refused or evicted."""
+        """End it at once: refused, evicted or past its deadline."""
         for life in (*self.init, *self.containers):
             life.stop(now, exit_code=137)
         self.failure, self.course, self.until = (reason, message), Course.OVER, NEVER
@@ -301,9 +315,15 @@ class PodLife:
         if self.quirks(life.image).fail not in ("crash", "probe"):
             life.stop(now)
 
+    def _note_deadline(self, now: float) -> None:
+        allowed = self.pod.spec.active_deadline_seconds
+        if allowed is not None:
+            self.deadline = now + self.started + self.behaviour.scaled(allowed) - self.wall()
+
     def _note_until(self) -> None:
         lives = (*self.init, *self.containers)
         self.until = min((life.until for life in lives), default=NEVER)
+        self.until = min(self.until, self.deadline)
         if self.resize is not None:
             self.until = min(self.until, self.resize.done_at)
 

@@ -136,6 +136,7 @@ class PodSpec(objects.PodSpec, frozen=True):
     scheduling_gates: tuple[Gate, ...] = ()
     restart_policy: str = "Always"
     termination_grace_period_seconds: int = 30
+    active_deadline_seconds: int | None = None
     host_network: bool = False
     priority: int | None = None
     priority_class_name: str = ""
