@@ -4,6 +4,7 @@ import asyncio
 
 from everynode.clock import SystemClock
 from everynode.controller.queue import SOON, Queue
+from tests.kube.scripted import ManualClock
 
 
 async def test_a_key_added_twice_comes_out_once() -> None:
@@ -70,3 +71,14 @@ async def test_what_can_wait_a_moment_comes_out_by_itself() -> None:
     assert await queue.get() == "a"
     assert clock.now() >= asked_at + SOON
     assert len(queue) == 0
+
+
+async def test_times_that_were_superseded_are_forgotten() -> None:
+    clock = ManualClock()
+    queue = Queue(clock)
+    for _ in range(1000):
+        queue.add_at("a", clock.now() + 600.0)  # as every look asks for again
+        queue.add_at("a", clock.now() + 0.5)
+        await clock.advance(0.5)
+        assert await queue.get() == "a"
+    assert len(queue._later) < 100

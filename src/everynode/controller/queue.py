@@ -15,6 +15,7 @@ from everynode.clock import Clock
 SOON: Final = 0.2
 # Loops count in milliseconds: a timer that rings a moment too early would ring again and again.
 _TICK: Final = 0.001
+_SPARE: Final = 64  # superseded times that are not worth tidying up
 
 
 class Queue:
@@ -53,7 +54,14 @@ class Queue:
         if known is None or when < known:
             self._wake_at[key] = when
             heapq.heappush(self._later, (when, key))
+            if len(self._later) > 2 * len(self._wake_at) + _SPARE:
+                self._tidy()
             self._wake_by(when)
+
+    def _tidy(self) -> None:
+        """Drop the times that earlier ones have superseded; they would stay until they come."""
+        self._later = [(when, key) for key, when in self._wake_at.items()]
+        heapq.heapify(self._later)
 
     def discard(self, key: str) -> None:
         """Nobody needs this key any more."""
