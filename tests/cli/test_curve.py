@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from everynode.cli.curve import HEIGHT, WIDTH, draw
+from everynode.cli.curve import HEIGHT, MARGIN, NARROWEST, WIDTH, draw
 
 CURVE = [(0.0, 0, 2), (30.0, 2, 2), (60.0, 4, 0)]
 
@@ -34,3 +34,8 @@ def test_a_single_node_of_many_is_seen() -> None:
     lines = list(draw([(0.0, 0, 0), (10.0, 1, 1)], total=5000, most=1000))
     assert "▁" in lines[HEIGHT - 1]
     assert "▁" in lines[HEIGHT + 1]
+
+
+def test_a_narrow_terminal_gets_a_narrow_picture() -> None:
+    assert max(map(len, draw(CURVE, total=4, most=2, room=40))) == 40
+    assert max(map(len, draw(CURVE, total=4, most=2, room=1))) == MARGIN + NARROWEST

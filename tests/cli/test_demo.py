@@ -12,8 +12,11 @@ async def test_the_demo_rolls_out_a_canary_and_then_the_rest_and_keeps_its_promi
     stream = io.StringIO()
     await show(8, 40.0, stream)
     text = stream.getvalue()
-    assert "Canary: 2 of 8 nodes run agent:v2" in text
-    assert "Rollout: 8 of 8 nodes run agent:v2" in text
+    _, canary, rollout = text.split("\n2 Canary")[0], *text.split("\n2 Canary")[1].split("\n3 ")
+    assert "2 of 8 nodes run agent:v2" in canary
+    assert "3 of 8" not in canary
+    assert "3 down, promised at most 3" in rollout
+    assert "8 of 8 nodes run agent:v2" in rollout
     assert text.count("  kept  ") == 3
     assert "BROKEN" not in text
 

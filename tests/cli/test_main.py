@@ -10,10 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 import everynode
 from everynode.cli import main
+from everynode.sim.manifest import daemonset
 from tests.cli.upped import everynode as typed
 
 NAMES = [name for section in main.COMMANDS.values() for name in section]
@@ -130,3 +132,17 @@ def test_a_full_disk_is_one_line(words: tuple[str, ...]) -> None:
 def test_whoever_closes_its_output_hears_nothing() -> None:
     shell = f"{sys.executable} -m everynode demo --nodes 5 --speed 1000 >&- 2>&-"
     assert subprocess.run(["sh", "-c", shell], timeout=50, check=False).returncode == 0
+
+
+def test_a_terminal_without_our_signs_gets_others(tmp_path: Path) -> None:
+    manifest = tmp_path / "agent.yaml"
+    manifest.write_text(yaml.safe_dump(daemonset()), encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "everynode", "simulate", "-f", str(manifest), "--nodes", "3"],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        timeout=50,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"updated?" in ran.stdout

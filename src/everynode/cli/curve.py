@@ -9,36 +9,40 @@ from typing import Final
 from everynode.cli.words import show_duration
 
 WIDTH: Final = 60
+NARROWEST: Final = 30  # the axis has three times on it
 HEIGHT: Final = 6
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-_MARGIN: Final = 8
+MARGIN: Final = 8
 Point = tuple[float, int, int]  # seconds, updated, down
 
 
-def draw(curve: Sequence[Point], *, total: int, most: int) -> Iterator[str]:
-    """The lines of the picture; nothing where nothing happened."""
+def draw(
+    curve: Sequence[Point], *, total: int, most: int, room: int = MARGIN + WIDTH
+) -> Iterator[str]:
+    """The lines of the picture, in so many columns; nothing where nothing happened."""
+    width = min(WIDTH, max(NARROWEST, room - MARGIN))
     end = curve[-1][0] if curve else 0.0
     if end <= 0 or total <= 0:
         return
-    columns = [end * (index + 1) / WIDTH for index in range(WIDTH)]
+    columns = [end * (index + 1) / width for index in range(width)]
     updated = [_updated_at(curve, time) for time in columns]
     labels = {0: f"{total:,}", HEIGHT - 1: "0"}
     for row in range(HEIGHT):
         floor = HEIGHT - 1 - row
         cells = "".join(_cell(value * HEIGHT / total - floor) for value in updated)
-        yield f"{labels.get(row, ''):>{_MARGIN - 2}} │{cells}".rstrip()
-    yield f"{'updated':>{_MARGIN - 1}}└{'─' * WIDTH}"
-    down = [_most_down(curve, time - end / WIDTH, time) for time in columns]
+        yield f"{labels.get(row, ''):>{MARGIN - 2}} │{cells}".rstrip()
+    yield f"{'updated':>{MARGIN - 1}}└{'─' * width}"
+    down = [_most_down(curve, time - end / width, time) for time in columns]
     bars = "".join(_cell(value / most) if most else " " for value in down)
-    yield f"{'down':>{_MARGIN - 1}} {bars}".rstrip()
-    yield _axis(end)
+    yield f"{'down':>{MARGIN - 1}} {bars}".rstrip()
+    yield _axis(end, width)
 
 
-def _axis(end: float) -> str:
+def _axis(end: float, width: int) -> str:
     middle, last = show_duration(end / 2), show_duration(end)
-    line = f"{' ' * _MARGIN}0"
-    line = line.ljust(_MARGIN + WIDTH // 2 - len(middle) // 2) + middle
-    return line.ljust(_MARGIN + WIDTH - len(last)) + last
+    line = f"{' ' * MARGIN}0"
+    line = line.ljust(MARGIN + width // 2 - len(middle) // 2) + middle
+    return line.ljust(MARGIN + width - len(last)) + last
 
 
 def _updated_at(curve: Sequence[Point], time: float) -> int:

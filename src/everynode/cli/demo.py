@@ -66,7 +66,6 @@ class Fleet:
         self.pods: Cache[Pod] = Cache()
         self.most_down = 0
         self.most_together = 0
-        self.phase = ""
         self._nodes = nodes
         self._picture = picture
         self._changed = asyncio.Event()
@@ -105,11 +104,17 @@ class Fleet:
             self.most_down = max(self.most_down, len(self._nodes) - up)
             places = Counter(node_of(pod) for pod in self.pods.all().values())
             self.most_together = max(self.most_together, *places.values())
-        goal, image = (Mark.NEW, _NEW) if self._judging else (Mark.OLD, _OLD)
-        there = sum(mark is goal for mark in marks.values())
-        caption = f"{self.phase}: {there} of {len(self._nodes)} nodes run {image}"
-        self._picture.draw(marks, caption)
+        self._picture.draw(marks, self._caption(marks))
         self._changed.set()
+
+    def _caption(self, marks: dict[str, Mark]) -> str:
+        standing = list(marks.values())
+        goal, image = (Mark.NEW, _NEW) if self._judging else (Mark.OLD, _OLD)
+        text = f"{standing.count(goal)} of {len(standing)} nodes run {image}"
+        if not self._judging:
+            return text
+        up = standing.count(Mark.OLD) + standing.count(Mark.NEW)
+        return f"{text}; {len(standing) - up} down, promised at most {BUDGET}"
 
 
 def _mark(pod: Pod) -> Mark:
@@ -143,23 +148,20 @@ async def show(nodes: int, speed: float, stream: TextIO) -> None:
 
 async def _roll_out(client: Client, clock: Clock, fleet: Fleet, picture: Picture) -> None:
     nodes = len(fleet.marks())
-    picture.say(f"An embedded cluster with {nodes} nodes is up.   {picture.legend()}")
+    picture.say(f"A cluster of {nodes} simulated nodes, one mark each:\n{picture.legend()}")
     began = clock.monotonic()
-    fleet.phase = "First installation"
+    picture.title("1 Install", f"image: {_OLD}")
     await client.write(verbs.create(ADVANCED, manifest(nodes), namespace="default"), bytes)
     await fleet.until(lambda: fleet.count(Mark.OLD) == nodes, "every node has its pod")
 
-    picture.say(f"\nUpdate to {_NEW}, but {nodes - CANARIES} nodes are held back by `partition`.")
+    held_back = nodes - CANARIES
+    picture.title("2 Canary", f"image: {_NEW}, partition: {held_back} (so many keep the old one)")
     fleet.judge()
-    fleet.phase = "Canary"
     await _patch(client, {"template": {"spec": {"containers": [{"name": "agent", "image": _NEW}]}}})
     await fleet.until(lambda: fleet.count(Mark.NEW) == CANARIES, "the canaries are available")
     held = fleet.count(Mark.OLD)
 
-    picture.say(
-        f"\nThe canaries are well. Release the rest, at most {BUDGET} nodes down at a time."
-    )
-    fleet.phase = "Rollout"
+    picture.title("3 Roll out", f"partition: 0, maxUnavailable: {BUDGET} (as fast as that allows)")
     await _patch(client, {"updateStrategy": {"rollingUpdate": {"partition": 0}}})
     await fleet.until(lambda: fleet.count(Mark.NEW) == nodes, "the rollout is complete")
     _conclude(fleet, picture, held=held, seconds=clock.monotonic() - began)
@@ -172,16 +174,19 @@ async def _patch(client: Client, spec: dict[str, Any]) -> None:
 def _conclude(fleet: Fleet, picture: Picture, *, held: int, seconds: float) -> None:
     nodes = len(fleet.marks())
     kept = [
-        (f"at most {BUDGET} nodes down", f"{fleet.most_down}", fleet.most_down <= BUDGET),
+        (f"at most {BUDGET} nodes down at once", f"{fleet.most_down}", fleet.most_down <= BUDGET),
         (f"{nodes - CANARIES} nodes held during the canary", f"{held}", held == nodes - CANARIES),
         ("one pod per node", f"{fleet.most_together}", fleet.most_together <= 1),
     ]
-    picture.say(f"\nDone in {seconds:.0f} s.   {'promised':<38} seen")
+    picture.title("Done", f"in {seconds:.0f} s")
     for promise, seen, good in kept:
-        picture.say(f"  {'kept  ' if good else 'BROKEN'}       {promise:<38} {seen}")
+        word = picture.styled("kept  ", colour="green") if good else "BROKEN"
+        picture.say(f"   {word}  {promise:<34} seen: {seen}")
     if not all(good for *_, good in kept):
         raise UserError("a promise was broken; please report what is printed above")
-    picture.say("\nEverything is stopped. Next: everynode up --nodes 20, and kubectl.")
+    picture.say(
+        "\nEverything is stopped and nothing is left. Next, for the kubectl you have: make up"
+    )
 
 
 @click.command()

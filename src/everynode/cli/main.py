@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 import os
 import signal
 import sys
@@ -108,6 +109,8 @@ def main() -> None:
     # Whoever closes them does not want to hear anything.
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # not every terminal has every sign
     if os.getpid() == 1:
         # To the first process of a container a signal that nobody handles means nothing.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))

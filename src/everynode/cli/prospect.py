@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,7 @@ import msgspec
 
 from everynode.api.daemonset import Amount, DaemonSet, RollingType, UpdateType
 from everynode.api.versions import decode_daemonset, flavour_of
-from everynode.cli.curve import draw
+from everynode.cli.curve import MARGIN, WIDTH, draw
 from everynode.cli.errors import UserError, WrongUsage
 from everynode.cli.manifest import read_daemonsets
 from everynode.cli.progress import Progress
@@ -105,7 +106,8 @@ def lines(question: Question, answer: Forecast, *, assumed: bool) -> Iterator[Li
         yield f"  {word:<10} {text}", {}
     yield "", {}
     most = max(answer.budget, answer.most_down)
-    for line in draw(answer.curve, total=answer.nodes - answer.held, most=most):
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else MARGIN + WIDTH
+    for line in draw(answer.curve, total=answer.nodes - answer.held, most=most, room=room):
         yield line, {"fg": "green"} if "│" in line else {}
     yield "", {}
     colour = {"complete": "green", "stopped": "red", "endless": "red"}.get(answer.ending, "yellow")
