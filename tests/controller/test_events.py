@@ -145,6 +145,19 @@ async def test_large_numbers_are_combined_and_counted_to_the_last() -> None:
         assert combined["count"] == 100 - SEPARATE
 
 
+async def test_at_the_end_of_a_rollout_the_last_count_does_not_wait() -> None:
+    async with recording() as scene:
+        for number in range(100):
+            scene.created(number)
+            await scene.clock.advance(0.1)
+        scene.recorder.hurry(AGENT.uid)
+        await scene.clock.quiet()
+        assert list(scene.server.events.values())[-1]["count"] == 100 - SEPARATE
+        written = len(scene.server.requests)
+        await scene.clock.advance(2 * REFILL)
+        assert len(scene.server.requests) == written
+
+
 async def test_a_rollout_of_thousands_writes_a_handful() -> None:
     async with recording() as scene:
         for number in range(5000):

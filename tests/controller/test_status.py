@@ -1,11 +1,14 @@
-"""A status is written when it has changed, and once."""
+"""A status is written when it has changed, and once; what only moves waits a moment."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import msgspec
 
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus
-from everynode.controller.status import Statuses
+from everynode.api.objects import Condition
+from everynode.controller.status import MOMENT, Statuses
 from everynode.controller.workload import Workload
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
@@ -68,14 +71,14 @@ class Stand:
 async def test_what_is_there_already_is_not_written() -> None:
     stand = Stand()
     assert stand.wait(ready=0) is None
-    assert stand.wait(ready=1) == 0.0
+    assert stand.wait(ready=1) == MOMENT
 
 
 async def test_what_was_written_is_not_written_again_before_it_could_be_seen() -> None:
     stand = Stand()
     await stand.write(ready=1)
     assert stand.wait(ready=1) == 20.0
-    assert stand.wait(ready=2) == 0.5
+    assert stand.wait(ready=2) == MOMENT
     stand.see(version=101, ready=1)
     assert stand.wait(ready=1) is None
 
@@ -86,3 +89,46 @@ async def test_what_is_never_seen_is_written_again() -> None:
     stand.see(version=50, ready=0)  # the server was restored from a backup
     await stand.clock.advance(20.0)
     assert stand.wait(ready=1) == 0.0
+
+
+# --- What waits --------------------------------------------------------------------------------
+
+RUNNING = (Condition("Complete", "False", "RollingOut", "1 of 3 nodes are updated"),)
+DONE = (Condition("Complete", "True", "Done", "3 of 3 nodes are updated"),)
+SHOWN = DaemonSetStatus(
+    observed_generation=1, desired=3, updated=1, available=3, conditions=RUNNING
+)
+
+
+class Rollout(Stand):
+    """A rollout of which one status was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.workload.ds = msgspec.structs.replace(self.workload.ds, status=SHOWN)
+
+    def wait_for(self, **changed: Any) -> float | None:
+        """How long the status waits once this has changed."""
+        due_at = self.statuses.due_at(self.workload, msgspec.structs.replace(SHOWN, **changed))
+        return None if due_at is None else max(0.0, due_at - self.clock.now())
+
+
+def test_what_somebody_waits_for_is_written_at_once() -> None:
+    rollout = Rollout()
+    assert rollout.wait_for(observed_generation=2) == 0
+    assert rollout.wait_for(desired=4) == 0
+    assert rollout.wait_for(updated=3, conditions=DONE) == 0
+
+
+async def test_a_number_that_moves_waits_a_moment_from_its_first_move() -> None:
+    rollout = Rollout()
+    first = rollout.wait_for(available=2)
+    await rollout.clock.advance(MOMENT / 2)
+    assert (first, rollout.wait_for(available=1)) == (MOMENT, MOMENT / 2)
+
+
+async def test_a_number_that_is_back_at_once_is_not_written_at_all() -> None:
+    rollout = Rollout()
+    rollout.wait_for(available=2)
+    await rollout.clock.advance(MOMENT / 2)
+    assert (rollout.wait_for(), rollout.wait_for(available=2)) == (None, MOMENT)

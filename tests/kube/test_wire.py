@@ -138,14 +138,22 @@ async def test_what_trickles_in_is_read_at_intervals_and_only_when_wanted() -> N
 def test_all_connections_are_read_at_the_same_moments() -> None:
     rhythm = Rhythm()
     assert rhythm.following(100.0) is None
-    moment = rhythm.beat(100.01)
+    moment = rhythm.beat(100.01, 1000)
     assert 0 < moment - 100.01 <= GATHER
-    assert rhythm.beat(100.03) == rhythm.following(100.02) == moment
+    assert rhythm.beat(100.03, 1000) == rhythm.following(100.02) == moment
+
+
+def test_where_much_comes_it_is_read_less_often() -> None:
+    moments = [100.01]
+    rhythm = Rhythm()
+    for _ in range(5):
+        moments.append(rhythm.beat(moments[-1] + 0.001, 100_000))
+    assert moments[-1] - moments[-2] == pytest.approx(2 * GATHER)
 
 
 def test_an_answer_after_a_silence_does_not_wait() -> None:
     rhythm = Rhythm()
-    rhythm.beat(100.0)
+    rhythm.beat(100.0, 1000)
     assert rhythm.following(100.0 + 3 * GATHER) is None
 
 
@@ -164,7 +172,7 @@ async def test_an_answer_that_is_not_urgent_is_read_with_the_others() -> None:
     transport, connection = await loop.create_connection(
         lambda: Connection(rhythm), "127.0.0.1", port
     )
-    moment = rhythm.beat(loop.time())
+    moment = rhythm.beat(loop.time(), 1000)
     answers = [await connection.ask(b"DELETE\n", urgent=False)]
     read_at = loop.time()
     answers.append(await connection.ask(b"GET\n"))

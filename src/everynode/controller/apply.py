@@ -33,7 +33,7 @@ from everynode.kube.errors import (
 )
 from everynode.kube.resources import PODS
 
-WRITERS: Final = 32
+WRITERS: Final = 64
 _FIRST: Final = 0  # nodes that have no pod wait for nobody's rollout
 _THEN: Final = 1
 _URGENT: Final = frozenset({Because.MISSING, Because.REPLACE_FINISHED, Because.GATE})

@@ -38,6 +38,7 @@ COMPONENT: Final = "daemonset-controller"  # the peers' name: tools look for it
 SEPARATE: Final = 10  # events of one kind that are written one by one
 WINDOW: Final = 600.0  # seconds after which similar events are told apart again
 BURST: Final = 25  # events of one type that an object may get at once
+RESERVE: Final = 2  # of those, kept for the last counts of a rollout
 REFILL: Final = 60.0  # seconds until it may get one more
 WAITING: Final = 1000  # events that may wait to be written; beyond, the oldest are dropped
 _REMEMBERED: Final = 1024
@@ -85,9 +86,9 @@ class _Bucket:
         self.tokens = min(BURST, self.tokens + (now - self.filled_at) / REFILL)
         self.filled_at = now
 
-    def full_at(self) -> float:
-        """When there will be a whole token."""
-        return self.filled_at + max(0.0, 1.0 - self.tokens) * REFILL
+    def full_at(self, tokens: int) -> float:
+        """When there will be so many whole tokens."""
+        return self.filled_at + max(0.0, tokens - self.tokens) * REFILL
 
 
 class Recorder:
@@ -103,6 +104,7 @@ class Recorder:
         self._similar: OrderedDict[tuple[str, str, str], _Similar] = OrderedDict()
         self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()
         self._waiting: OrderedDict[Key, _Entry] = OrderedDict()
+        self._hurried: dict[Key, None] = {}  # of those, the last of a rollout
         self._wake = asyncio.Event()
         self._refusal = ""
         self._stamp = 0  # of the last name given
@@ -128,6 +130,12 @@ class Recorder:
         if len(self._waiting) > WAITING:
             self._waiting.popitem(last=False)
             self.dropped += 1
+
+    def hurry(self, uid: str) -> None:
+        """Write what waits for this object now, from what is kept for that: then comes rest."""
+        last = [key for key in self._waiting if key[0] == uid or key in self._hurried]
+        self._hurried = dict.fromkeys(last)
+        self._wake.set()
 
     async def run(self) -> None:
         """Write what has been noted, until cancelled."""
@@ -180,20 +188,23 @@ class Recorder:
         """Return the oldest event that may be written now, or how long to wait for one."""
         now = self._clock.monotonic()
         due: list[float] = []
-        spent: dict[tuple[str, str], float] = {}
+        spent: set[tuple[tuple[str, str], int]] = set()
         for key in self._waiting:
             owner = key[:2]
-            if owner in spent:
+            # What is combined leaves something for its last count, when the rollout is over.
+            needed = 1 if key[3] or key in self._hurried else 1 + RESERVE
+            if (owner, needed) in spent:
                 continue
             bucket = self._buckets.setdefault(owner, _Bucket(filled_at=now))
             self._buckets.move_to_end(owner)
             bucket.fill(now)
-            if bucket.tokens >= 1:
+            if bucket.tokens >= needed:
                 bucket.tokens -= 1
+                self._hurried.pop(key, None)
                 _forget(self._buckets)
                 return key, None
-            spent[owner] = bucket.full_at()
-            due.append(spent[owner])
+            spent.add((owner, needed))
+            due.append(bucket.full_at(needed))
         # A token that lacks only what rounding took is worth a moment, not a busy loop.
         return None, max(min(due) - now, _MOMENT) if due else None
 

@@ -14,6 +14,7 @@ from everynode.controller.metrics import Metrics
 from everynode.controller.observe import resource_of
 from everynode.controller.workload import Workload
 from everynode.decide.actions import Because, CreatePod, DeletePod, Notice, PatchPod, PodAction
+from everynode.decide.conditions import COMPLETE
 from everynode.kube.errors import KubeError
 from everynode.kube.resources import Resource
 
@@ -38,6 +39,7 @@ class Report:
         self._forgiving = forgiving
         # What was said of each DaemonSet last, by reason: decisions repeat it until it is seen.
         self._told: dict[str, dict[str, str]] = {}
+        self._complete: dict[str, bool] = {}
 
     # --- Pods ------------------------------------------------------------------------------
 
@@ -78,6 +80,12 @@ class Report:
         """The rollout stands like this now."""
         ds = workload.ds
         self._metrics.rollout(ds.flavour, ds.namespace, ds.name, status=status)
+        complete = any(
+            each.type == COMPLETE and each.status == "True" for each in status.conditions
+        )
+        if complete and not self._complete.get(workload.key):
+            self._recorder.hurry(ds.uid)
+        self._complete[workload.key] = complete
 
     def revision_refused(self, workload: Workload, error: KubeError) -> None:
         """A write of a revision failed."""
@@ -127,6 +135,7 @@ class Report:
         """The DaemonSet is gone."""
         ds = workload.ds
         self._told.pop(workload.key, None)
+        self._complete.pop(workload.key, None)
         self._metrics.forget(ds.flavour, ds.namespace, ds.name)
         log.info("DaemonSet is gone", daemonset=workload.label)
 

@@ -9,7 +9,7 @@ from typing import Final
 from everynode.api.daemonset import Flavour
 from everynode.clock import Clock
 from everynode.controller.adoption import Adoption
-from everynode.controller.apply import Applier
+from everynode.controller.apply import WRITERS, Applier
 from everynode.controller.events import Recorder
 from everynode.controller.health import Health
 from everynode.controller.history import History
@@ -61,7 +61,11 @@ class Controller:
         self.metrics = Metrics(clock)
         self.leadership: Leadership = leadership or Unopposed()
         self.client = Client(
-            transport, clock, permit=self.leadership.permit, meter=self.metrics.wrote
+            transport,
+            clock,
+            writes_at_once=WRITERS,
+            permit=self.leadership.permit,
+            meter=self.metrics.wrote,
         )
         # Events have slots of their own: no pod waits for them.
         self.recorder = Recorder(

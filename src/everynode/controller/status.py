@@ -138,11 +138,16 @@ class Statuses:
         """When the status should be written: None if there is nothing to write."""
         page = self._pages.setdefault(workload.key, _Page())
         if status == workload.ds.status or page.writing:
+            page.moved_at = None
             return None
         if page.sent == status and number(workload.ds.metadata.resource_version) < page.version:
             # Written, not seen yet. A server restored from a backup will never show it.
             return max(page.next_at, page.written_at + _SHOWN_AFTER)
-        return page.next_at
+        if not _only_moves(workload.ds.status, status):
+            return page.next_at
+        if page.moved_at is None:
+            page.moved_at = self._clock.now()
+        return max(page.next_at, page.moved_at + MOMENT)
 
     def write(self, workload: Workload, status: DaemonSetStatus) -> Coroutine[None, None, None]:
         """Write the status, if the DaemonSet is still the one it was worked out from.

@@ -15,8 +15,8 @@ from typing import Final, cast
 # While events trickle in, all connections are read at the same moments, so many seconds apart: to
 # wake up for every event costs more than the event itself. What comes after a silence never waits.
 GATHER: Final = 0.05
-_BULK: Final = 64 * 1024  # so many bytes at once do not trickle
-_MANY: Final = 256 * 1024  # bytes that must be there before the kernel wakes us all the same
+_STREAM: Final = 48 * 1024  # more bytes than this in one go: the next may take twice as long
+_BULK: Final = 256 * 1024  # so many bytes at once do not trickle, and do not wait
 _LONGEST_HEAD: Final = 256 * 1024
 _LONGEST_SIZE: Final = 1024  # of the line that says how long a chunk is
 _UNTIL_CLOSED: Final = -1
@@ -171,20 +171,30 @@ def _number(text: str | bytes | None, *, base: int) -> int:
 class Rhythm:
     """The moments at which the connections of one client are read while events trickle in."""
 
-    __slots__ = ("_ends",)
+    __slots__ = ("_at", "_size")
 
     def __init__(self) -> None:
-        self._ends = 0.0
+        self._at = 0.0  # the last moment that was chosen
+        self._size = 0  # bytes that came since the one before
 
-    def beat(self, now: float) -> float:
-        """Something trickles in: when to read on."""
-        following = (now // GATHER + 1) * GATHER
-        self._ends = following + GATHER
-        return following
+    def beat(self, now: float, size: int) -> float:
+        """So many bytes came: when to read on."""
+        if now < self._at:
+            self._size += size
+            return self._at
+        self._size = size
+        return self._choose(now)
 
     def following(self, now: float) -> float | None:
         """When to look for an answer; None for at once, nothing being read anyway."""
-        return (now // GATHER + 1) * GATHER if now < self._ends else None
+        if now < self._at:
+            return self._at
+        return self._choose(now) if now < self._at + GATHER else None
+
+    def _choose(self, now: float) -> float:
+        interval = 2 * GATHER if self._size > _STREAM else GATHER
+        self._at = (now // interval + 1) * interval
+        return self._at
 
 
 class Connection(asyncio.Protocol):
@@ -217,7 +227,7 @@ class Connection(asyncio.Protocol):
         if not urgent:
             self._read_at = self._rhythm.following(asyncio.get_running_loop().time())
             if self._read_at is not None:
-                self._keep_quiet(_MANY)
+                self._keep_quiet(_BULK)
         while not answer.status:
             await self.more()
         return answer
@@ -277,7 +287,7 @@ class Connection(asyncio.Protocol):
             self._error = error
             self.close()
         if self._gathering and not self._answer.complete:
-            self._pause(bulk=len(data) >= _BULK)
+            self._pause(len(data))
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -295,14 +305,16 @@ class Connection(asyncio.Protocol):
         if self._error is not None and not (self._answer is not None and self._answer.complete):
             raise self._error
 
-    def _pause(self, *, bulk: bool) -> None:
+    def _pause(self, size: int) -> None:
         if self._read_at is None and self._alive is not None:
             self._alive.pause_reading()
             self._paused = True
             now = asyncio.get_running_loop().time()
-            self._read_at = now if bulk else self._rhythm.beat(now)
-            if not bulk:
-                self._keep_quiet(_MANY)
+            if size >= _BULK:
+                self._read_at = now
+            else:
+                self._read_at = self._rhythm.beat(now, size)
+                self._keep_quiet(_BULK)
 
     def _read_again(self) -> None:
         if self._read_at is not None and self._alive is not None:
