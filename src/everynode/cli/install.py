@@ -8,7 +8,7 @@ import click
 
 from everynode.cli.connection import check_namespace, connect, connection_options
 from everynode.cli.manifests import NAMESPACE, Settings, objects
-from everynode.cli.manifests.apply import Consent, carry_out, plan, wait_until_established
+from everynode.cli.manifests.apply import Consent, bring
 from everynode.cli.manifests.names import Object
 from everynode.cli.manifests.takeover import helm_release
 from everynode.cli.manifests.text import as_yaml
@@ -87,12 +87,10 @@ async def _install(
 
 async def install(client: Client, clock: Clock, wanted: list[Object], consent: Consent) -> None:
     """Apply all objects and say what became of each; raises UserError."""
-    for step in await plan(client, wanted, consent):
-        click.echo(f"{step} {await carry_out(client, step, consent)}")
+    async for step, outcome in bring(client, clock, wanted, consent):
+        click.echo(f"{step} {outcome}")
         if step.taken_over and step.live is not None and helm_release(step.live):
             click.echo(_helm_warning(helm_release(step.live)), err=True)
-        if step.wanted["kind"] == "CustomResourceDefinition":
-            await wait_until_established(client, clock, step.name)
 
 
 def _helm_warning(release: str) -> str:

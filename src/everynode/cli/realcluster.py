@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from everynode.cli.errors import UserError
 from everynode.cli.kubernetes.binaries import BinariesMissingError
@@ -16,18 +15,15 @@ from everynode.cli.kubernetes.components import CONTROLLER_MANAGER
 from everynode.cli.kubernetes.controlplane import ControlPlane, Options
 from everynode.cli.kubernetes.processes import ProcessError
 from everynode.cli.manifests import Settings, objects
-from everynode.cli.manifests.apply import Consent, carry_out, plan, wait_until_established
+from everynode.cli.manifests.apply import Consent, bring
 from everynode.cli.site import Site
 from everynode.clock import Clock
 from everynode.cluster.machinery.run import Options as MachineryOptions
+from everynode.cluster.server import kubeconfig
 from everynode.kube.client import Client
 from everynode.kube.config import load
 from everynode.kube.http import HttpTransport
-from everynode.kube.transport import Transport
 
-Object = dict[str, Any]
-
-NAME: Final = "everynode"
 HEARTBEAT: Final = 10.0  # seconds, as real kubelets have it
 _RENEWALS: Final = 50  # at most so many of them a second; large clusters beat more slowly
 _MISSED: Final = 4  # heartbeats until a node is given up, as Kubernetes has it
@@ -49,11 +45,13 @@ async def start(
     try:
         transport = HttpTransport(load(clock, kubeconfig=str(plane.kubeconfig)), clock)
         try:
-            await _install(transport, clock)
+            client = Client(transport, clock)
+            async for _ in bring(client, clock, objects(Settings()), Consent()):
+                pass  # of a cluster that is only just there it is no news
             yield Site(
                 plane.url,
                 transport,
-                _kubeconfig(plane),
+                kubeconfig(plane.url, authority=plane.ca_file.read_bytes(), token=plane.token),
                 replace(machinery, controllers=False, node_controllers=False, heartbeat=heartbeat),
                 partial(_broken, plane),
             )
@@ -68,22 +66,3 @@ async def _broken(plane: ControlPlane) -> NoReturn:
         await plane.broken()
     except ProcessError as error:
         raise UserError(str(error)) from None
-
-
-async def _install(transport: Transport, clock: Clock) -> None:
-    client, consent = Client(transport, clock), Consent()
-    for step in await plan(client, objects(Settings()), consent):
-        await carry_out(client, step, consent)
-        if step.wanted["kind"] == "CustomResourceDefinition":
-            await wait_until_established(client, clock, step.name)
-
-
-def _kubeconfig(plane: ControlPlane) -> Object:
-    authority = base64.b64encode(plane.ca_file.read_bytes()).decode()
-    cluster = {"server": plane.url, "certificate-authority-data": authority}
-    return {
-        "clusters": [{"name": NAME, "cluster": cluster}],
-        "users": [{"name": f"{NAME}-admin", "user": {"token": plane.token}}],
-        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": f"{NAME}-admin"}}],
-        "current-context": NAME,
-    }

@@ -65,16 +65,23 @@ class Server:
 
     def kubeconfig(self) -> Object:
         """What kubectl needs to talk to this server."""
-        authority = base64.b64encode(self.identity.authority.encode()).decode()
-        cluster = {"server": self.url, "certificate-authority-data": authority}
-        return {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": _NAME, "cluster": cluster}],
-            "users": [{"name": USER, "user": {"token": self.identity.token}}],
-            "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": USER}}],
-            "current-context": _NAME,
-        }
+        identity = self.identity
+        return kubeconfig(self.url, authority=identity.authority.encode(), token=identity.token)
+
+
+def kubeconfig(url: str, *, authority: bytes, token: str) -> Object:
+    """What kubectl needs to talk to a server, with one cluster, one user and one context."""
+    trusted = base64.b64encode(authority).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": _NAME, "cluster": {"server": url, "certificate-authority-data": trusted}}
+        ],
+        "users": [{"name": USER, "user": {"token": token}}],
+        "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": USER}}],
+        "current-context": _NAME,
+    }
 
 
 def _identity(data: Path | None, clock: Clock) -> Identity:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -136,6 +136,16 @@ async def plan(client: Client, objects: Sequence[Object], consent: Consent) -> l
             await _rehearse(client, step, consent, objections, alone=step.namespace in coming)
     objections.check()
     return steps
+
+
+async def bring(
+    client: Client, clock: Clock, objects: Sequence[Object], consent: Consent
+) -> AsyncIterator[tuple[Step, Outcome]]:
+    """Apply all objects, one after the other, and tell what became of each; raises UserError."""
+    for step in await plan(client, objects, consent):
+        yield step, await carry_out(client, step, consent)
+        if step.wanted["kind"] == "CustomResourceDefinition":
+            await wait_until_established(client, clock, step.name)
 
 
 async def carry_out(client: Client, step: Step, consent: Consent) -> Outcome:
