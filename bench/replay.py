@@ -25,7 +25,7 @@ from bench.rollout import daemonset, update
 from bench.table import Row, print_table
 from everynode.api.times import format_time
 from everynode.cluster.machinery.registration import STANDARD, node_name, node_object
-from everynode.controller.run import Controller, Options
+from everynode.controller.run import GARBAGE, Controller, Options
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import DAEMONSETS
 from everynode.sim.clock import SimClock
@@ -292,6 +292,8 @@ def main() -> None:
     parser.add_argument("--updated", type=int, help="pods to update; nearly all by default")
     parser.add_argument("--profile", default="", metavar="FILE", help="for python -m pstats")
     typed = parser.parse_args()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE)  # as in `everynode run`
     rows: list[Row] = []
     for nodes in typed.nodes or (1000, 10000):
         loop = SimLoop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import socket
 import sys
@@ -20,7 +21,7 @@ from everynode.clock import Clock, SystemClock
 from everynode.controller import log
 from everynode.controller.health import AddressError, parse_address, serve
 from everynode.controller.leader import Election, Leadership, Unopposed
-from everynode.controller.run import Controller, Options
+from everynode.controller.run import GARBAGE, Controller, Options
 from everynode.kube.client import Client
 from everynode.kube.http import HttpTransport
 from everynode.kube.transport import Transport
@@ -143,6 +144,8 @@ def command(
         health_address=health_address,
         metrics_address=metrics_address,
     )
+    gc.freeze()
+    gc.set_threshold(*GARBAGE)
     process.run(_run(clock, settings))
 
 
