@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from everynode.cluster.errors import Refusal, bad_request
@@ -35,6 +36,7 @@ def allowed_seconds(request: Request) -> float | None:
     return seconds if seconds > 0 and request.method not in _READS else None
 
 
+@lru_cache(maxsize=256)
 def parse_duration(text: str) -> float:
     """Seconds of a duration as Go writes them, such as `1m30s` or `500ms`."""
     sign = _SIGN.match(text)

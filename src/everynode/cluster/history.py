@@ -30,6 +30,11 @@ class Log:
             return None
         return self._base + bisect_right(self._changes, version, key=lambda c: c.version)
 
+    @property
+    def end(self) -> int:
+        """The number that the next change will have."""
+        return self._base + len(self._changes)
+
     def read(self, position: int, *, upto: int, most: int) -> list[Change] | None:
         """Changes from a number on, up to a version; None when the number is forgotten."""
         start = position - self._base

@@ -101,6 +101,7 @@ class Registry:
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._kinds: dict[tuple[str, str, str], Kind] = {}
         self._served: set[tuple[str, str]] = set()
+        self.places: dict[str, Any] = {}  # what addresses lead to, for as long as nothing changes
         self.revision = 0  # moves with every change, so that discovery knows when to speak anew
         for kind in kinds:
             self.add(kind)
@@ -117,6 +118,7 @@ class Registry:
 
     def _changed(self) -> None:
         self._served = {(group, version) for group, version, _ in self._kinds}
+        self.places.clear()
         self.revision += 1
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -68,6 +69,7 @@ def patch_object(
     return obj, problems if validation == "Warn" else []
 
 
+@lru_cache(maxsize=64)
 def _media(content_type: str) -> str:
     return content_type.partition(";")[0].strip()
 

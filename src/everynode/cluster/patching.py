@@ -106,7 +106,7 @@ def check_options(call: Call) -> None:
         raise bad_option("Patch", "fieldManager", "Required value: is required for apply patch")
     if not is_apply(call) and "force" in call.query:
         raise bad_option("Patch", "force", "Forbidden: may not be specified for non-apply patch")
-    for index, character in enumerate(manager):
+    for index, character in enumerate(manager if not manager.isprintable() else ""):
         if not character.isprintable():
             what = f"invalid character U+{ord(character):04X} (at position {index})"
             raise bad_option("Patch", "fieldManager", f"Invalid value: {quote(manager)}: {what}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from everynode.cluster.calls import Place
 from everynode.cluster.errors import no_such_resource, not_found
 from everynode.cluster.kinds import Kind, Registry
+
+_MOST: Final = 4096  # addresses to remember
 
 
 def locate(path: str, kinds: Registry) -> Place | None:
@@ -12,6 +16,16 @@ def locate(path: str, kinds: Registry) -> Place | None:
 
     A refusal for resources that a served group does not have, as the real server answers them.
     """
+    found: Place | None = kinds.places.get(path)
+    if found is None:
+        found = _locate(path, kinds)
+        if len(kinds.places) >= _MOST:
+            kinds.places.clear()
+        kinds.places[path] = found
+    return found
+
+
+def _locate(path: str, kinds: Registry) -> Place | None:
     match path.split("/")[1:]:
         case ["api", version, *rest] if rest:
             group = ""

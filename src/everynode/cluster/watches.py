@@ -118,6 +118,8 @@ class Watch:
             return self._initial_lines()
         if self._position is None:
             return [self._too_old()]
+        if self._position == self._log.end and self._loop.time() < self._bookmark_at:
+            return []
         changes = self._log.read(self._position, upto=self._store.durable, most=_BATCH)
         if changes is None:
             return [self._too_old()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import logging
 import multiprocessing
@@ -22,6 +23,7 @@ from everynode.sim.world import Result, play
 
 T = TypeVar("T")
 _AHEAD: Final = 4  # pieces of work that wait for each worker
+_GARBAGE: Final = (100_000, 20, 50)  # worlds are full of cycles, and are thrown away whole
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -105,3 +107,5 @@ def _begin() -> None:
     """A worker is told by its parent when to end; it has nothing to say itself."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable()
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)

@@ -44,7 +44,10 @@ class SimClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait in virtual time."""
-        await self.pause(seconds)
+        if seconds > 0:
+            await self.pause(seconds)
+        else:
+            await self._turn()
         if self._frozen_until > self._loop.time():
             await self.thaw()
 
@@ -55,21 +58,33 @@ class SimClock:
 
     async def pause(self, seconds: float) -> None:
         """Wait for something that goes on while the process does not."""
+        if seconds <= 0:
+            await self._turn()
+            return
         if self._dead:
             raise Killed
-        if seconds <= 0:
-            await _Turn()
-            if self._dead:
-                raise Killed
-            return
         future = self._loop.create_future()
         timer = self._loop.call_later(seconds, _wake, future)
         self._waiting[future] = None
         try:
             await future
+        except BaseException:
+            timer.cancel()  # whoever wakes by it has no need to
+            raise
         finally:
-            timer.cancel()
             self._waiting.pop(future, None)
+
+    async def _turn(self) -> None:
+        if self._dead:
+            raise Killed
+        await _TURN
+        if self._dead:
+            raise Killed
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the process does nothing at the moment."""
+        return self._frozen_until > self._loop.time()
 
     def uid(self) -> str:
         """A fresh unique id in the form of a UUID."""
@@ -118,6 +133,9 @@ class _Turn:
 
     def __await__(self) -> Generator[None]:
         yield
+
+
+_TURN: Final = _Turn()
 
 
 def _wake(future: asyncio.Future[None]) -> None:

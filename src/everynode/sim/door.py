@@ -357,7 +357,8 @@ class SimStream:
                     break
                 if not self._lines:
                     return b""
-            await self._wait()
+            if not self._sky.calm or self._door.clock.frozen:
+                await self._wait()
             if self._over():
                 break
             found = self._lines.popleft()

@@ -50,7 +50,13 @@ class _Timer(asyncio.TimerHandle):
     __slots__ = ()
 
     def __init__(self, when: float, callback: Any, args: Any, loop: Any, context: Any) -> None:
-        _Call.__init__(self, callback, args, loop, context)  # type: ignore[arg-type]
+        self._context = contextvars.copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
         self._when = when
         self._scheduled = True
 
@@ -100,7 +106,10 @@ class SimLoop(asyncio.BaseEventLoop):
         """Have a function called after so many virtual seconds."""
         # Too short a delay would vanish in the rounding, and whoever waits would spin for ever.
         when = self._now + max(delay, _RESOLUTION) if delay > 0 else self._now
-        return self.call_at(when, callback, *args, context=context)
+        handle = _Timer(when, callback, args, self, context)
+        self._count += 1
+        heapq.heappush(self._timers, (when, self._random.random(), self._count, handle))
+        return handle
 
     def call_at(
         self,

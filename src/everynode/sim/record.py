@@ -62,11 +62,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     before: Any
     after: Any
     asked: Asked | None
-
-    @property
-    def actor(self) -> str:
-        """Who wrote; empty for the server itself."""
-        return self.asked.actor if self.asked else ""
+    actor: str  # who wrote; empty for the server itself
 
 
 class Record:
@@ -117,7 +113,10 @@ class Record:
         after = _DECODERS[kind](change.record.body) if change.type != "DELETED" else None
         if after is not None:
             self._known[key] = after
-        commit = Commit(change.version, self._time(), kind, change.type, before, after, self.acting)
+        asked = self.acting
+        actor = asked.actor if asked is not None else ""
+        time, version = self._time(), change.version
+        commit = Commit(version, time, kind, change.type, before, after, asked, actor)
         self.commits.append(commit)
         self.scenes.append(_next(self.scenes[-1], commit))
         self._remember(commit)

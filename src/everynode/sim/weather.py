@@ -63,6 +63,11 @@ class Sky:
         self._windows.clear()
         self._by_call.clear()
 
+    @property
+    def calm(self) -> bool:
+        """Whether nothing is wrong with any stream now."""
+        return not self._windows
+
     def _in_force(self, *names: str) -> list[tuple[float, Happening]]:
         if not self._windows:
             return []

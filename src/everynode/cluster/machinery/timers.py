@@ -20,6 +20,7 @@ class Timers:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._sleeping_until = NEVER
+        self._sleeper: asyncio.Task[None] | None = None
         self._sooner = asyncio.Event()
 
     def now(self) -> float:
@@ -30,8 +31,10 @@ class Timers:
         """Have a function called at that time, or as soon as possible after it."""
         self._count += 1
         heapq.heappush(self._heap, (when, self._count, call))
-        if when < self._sleeping_until:
+        if self._sleeper is None:
             self._sooner.set()
+        elif when < self._sleeping_until:
+            self._sleeper.cancel()
 
     def after(self, seconds: float, call: Callable[[], None]) -> None:
         """Have a function called after that many real seconds."""
@@ -46,9 +49,7 @@ class Timers:
                 self._sooner.clear()
                 continue
             self._sleeping_until = self._heap[0][0]
-            self._sooner.clear()
             await self._sleep(self._sleeping_until - self.now())
-            self._sleeping_until = NEVER
 
     def _call_due(self) -> None:
         now = self.now()
@@ -56,9 +57,12 @@ class Timers:
             heapq.heappop(self._heap)[2]()
 
     async def _sleep(self, seconds: float) -> None:
-        async with asyncio.TaskGroup() as group:
-            sleeper = group.create_task(self._clock.sleep(seconds))
-            sooner = group.create_task(self._sooner.wait())
-            await asyncio.wait((sleeper, sooner), return_when=asyncio.FIRST_COMPLETED)
+        """Sleep until then, or until something comes that is due before."""
+        sleeper = self._sleeper = asyncio.create_task(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait((sleeper,))
+        finally:
             sleeper.cancel()
-            sooner.cancel()
+            self._sleeper = None
+        if not sleeper.cancelled():
+            sleeper.result()

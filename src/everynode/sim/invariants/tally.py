@@ -86,10 +86,12 @@ class Tallies:
 
     def note(self, commit: Commit) -> None:
         """One more step of history."""
+        if not self._found:
+            return
         if commit.kind == "pods":
-            for pod in (commit.before, commit.after):
-                if pod is not None:
-                    self._look(node_of(pod))
+            places = [node_of(pod) for pod in (commit.before, commit.after) if pod is not None]
+            for node in dict.fromkeys(places):
+                self._look(node)
         elif commit.kind == "nodes":
             found = commit.before if commit.after is None else commit.after
             self._look(found.name)
