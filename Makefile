@@ -4,25 +4,35 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNNING := $(VENV)/.running
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo up test check format bench simulate mutants lock kubernetes deploy clean
+.PHONY: help venv demo up test check format bench simulate mutants lock kubernetes deploy clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-$(STAMP): requirements/dev.txt pyproject.toml
+# What it takes to run is installed in seconds; what it takes to work on it, in minutes.
+$(RUNNING): requirements/run.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Everynode needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "This Python cannot make virtual environments: apt-get install python3-venv (Debian, Ubuntu)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	@echo "$(CURDIR)/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/everynode.pth"
+	@printf '#!/bin/sh\nexec "%s/$(BIN)/python" -P -m everynode "$$@"\n' "$(CURDIR)" > $(BIN)/everynode && chmod +x $(BIN)/everynode
+	@touch $@
+
+$(STAMP): $(RUNNING) requirements/dev.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $@
 
-demo: $(STAMP) ## Watch a canary rollout over 20 simulated nodes; ends by itself
+venv: $(RUNNING) ## Install what it takes to run, into .venv
+
+demo: $(RUNNING) ## Watch a canary rollout over 20 simulated nodes; ends by itself
 	@$(BIN)/everynode demo
 
-up: $(STAMP) ## Start an embedded cluster of 20 nodes for kubectl; Ctrl-C stops it
+up: $(RUNNING) ## Start an embedded cluster of 20 nodes for kubectl; Ctrl-C stops it
 	@$(BIN)/everynode up --nodes 20
 
 # ONLY narrows it down: `make test ONLY=kubernetes` is what real Kubernetes judges, `ONLY="not kubernetes"` all the rest.
