@@ -98,8 +98,7 @@ class Record:
         """A request was answered."""
         request = asked.request
         text = f"{asked.time:.6f} {asked.actor} {request.method} {request.path} {status}\n"
-        self._hash.update(text.encode())
-        self._hash.update(request.body)
+        self._hash.update(text.encode() + request.body)
         for listener in self.listeners:
             listener(asked, status)
 

@@ -145,6 +145,9 @@ class Collector:
         """An object is new or has changed."""
         meta = item.metadata
         known = self.graph.things.get(meta.uid)
+        if known is not None and known.is_like(meta) and resource != CRDS:
+            known.version = meta.resource_version  # all else would come to the same
+            return
         thing = Thing(
             resource,
             meta.namespace,

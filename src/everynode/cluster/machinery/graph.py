@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from everynode.cluster.machinery.objects import Owner
+from everynode.cluster.machinery.objects import Meta, Owner, PodMeta
 from everynode.kube.resources import Resource
 
 FOREGROUND: Final = "foregroundDeletion"
@@ -24,6 +24,15 @@ class Thing:
     owners: tuple[Owner, ...] = ()
     finalizers: tuple[str, ...] = ()
     deleting: bool = False
+
+    def is_like(self, meta: Meta | PodMeta) -> bool:
+        """Whether an object that stays has the same owners and finalizers as before."""
+        return (
+            not self.deleting
+            and meta.deletion_timestamp is None
+            and meta.owner_references == self.owners
+            and meta.finalizers == self.finalizers
+        )
 
     @property
     def awaits_dependents(self) -> bool:
