@@ -14,7 +14,8 @@ from everynode.api.affinity import pinned_node
 from everynode.api.objects import Pod
 
 T = TypeVar("T")
-_PART: Final = 32  # objects that are copied when one changes
+_PART: Final = 16  # objects that are copied when one changes
+_BLOCK: Final = 16  # parts that are copied with them
 
 
 def node_of(pod: Pod) -> str:
@@ -23,43 +24,41 @@ def node_of(pod: Pod) -> str:
 
 
 class Shelf(Mapping[str, T]):
-    """An immutable mapping in parts."""
+    """An immutable mapping in blocks of small parts."""
 
-    __slots__ = ("_count", "_parts", "_where")
+    __slots__ = ("_blocks", "_count", "_where")
 
     def __init__(self) -> None:
-        self._parts: list[dict[str, T]] = []
+        self._blocks: list[list[dict[str, T]]] = []
         # In which part a key is, if it is there; shared by all that came of the same beginning.
         self._where: dict[str, int] = {}
         self._count = 0
 
     def __getitem__(self, key: str) -> T:
-        return self._parts[self._where[key]][key]
+        return self._part(self._where[key])[key]
 
     def get(self, key: str, default: T | None = None) -> T | None:  # type: ignore[override]
         """The object under a key."""
         at = self._where.get(key)
-        if at is None or at >= len(self._parts):
-            return default
-        return self._parts[at].get(key, default)
+        return default if at is None else self._part(at).get(key, default)
 
     def __contains__(self, key: object) -> bool:
         at = self._where.get(key)  # type: ignore[call-overload]
-        return at is not None and at < len(self._parts) and key in self._parts[at]
+        return at is not None and key in self._part(at)
 
     def __iter__(self) -> Iterator[str]:
-        return chain.from_iterable(self._parts)
+        return chain.from_iterable(chain.from_iterable(self._blocks))
 
     def __len__(self) -> int:
         return self._count
 
     def values(self) -> Iterator[T]:  # type: ignore[override]
         """All objects, in the order of their arrival."""
-        return chain.from_iterable(part.values() for part in self._parts)
+        return chain.from_iterable(part.values() for block in self._blocks for part in block)
 
     def items(self) -> Iterator[tuple[str, T]]:  # type: ignore[override]
         """All keys and objects, in the order of their arrival."""
-        return chain.from_iterable(part.items() for part in self._parts)
+        return chain.from_iterable(part.items() for block in self._blocks for part in block)
 
     def put(self, key: str, value: T) -> Shelf[T]:
         """The same with one object more, or another."""
@@ -80,8 +79,16 @@ class Shelf(Mapping[str, T]):
 
     def _like(self) -> Shelf[T]:
         made: Shelf[T] = Shelf.__new__(Shelf)
-        made._parts, made._where, made._count = self._parts, self._where, self._count
+        made._blocks, made._where, made._count = self._blocks, self._where, self._count
         return made
+
+    def _part(self, at: int) -> dict[str, T]:
+        """A part as it is here; nothing is in those that came later."""
+        block, place = divmod(at, _BLOCK)
+        blocks = self._blocks
+        if block >= len(blocks) or place >= len(blocks[block]):
+            return {}
+        return blocks[block][place]
 
     def _open(self, key: str) -> dict[str, T]:
         """The part in which the key belongs, as a copy of its own."""
@@ -89,10 +96,14 @@ class Shelf(Mapping[str, T]):
         at = where.get(key)
         if at is None:
             at = where[key] = len(where) // _PART
-        parts = self._parts = self._parts.copy()
-        while len(parts) <= at:
-            parts.append({})
-        part = parts[at] = parts[at].copy()
+        number, place = divmod(at, _BLOCK)
+        blocks = self._blocks = self._blocks.copy()
+        while len(blocks) <= number:
+            blocks.append([])
+        block = blocks[number] = blocks[number].copy()
+        while len(block) <= place:
+            block.append({})
+        part = block[place] = block[place].copy()
         return part
 
 
