@@ -187,3 +187,20 @@ def test_a_node_that_vanished_with_its_pods_is_forgotten() -> None:
     made.refresh(0, NOW)
     made.ledger.decide(NOW, made.ds.status)
     assert [each.name for each in made.ledger.assessments()] == ["n1"]
+
+
+def test_a_pod_that_is_gone_again_and_again_is_created_later_and_later() -> None:
+    made, _ = workload("n1")
+    now, pauses = NOW, []
+    for version in range(9):
+        made.answered("n1", made.begin(create(), now), uid="u", version=version, now=now)
+        pauses.append(max(0.0, made.view("n1").retry_at - now))
+        now += pauses[-1] + 0.1
+    assert pauses == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+
+
+def test_a_pod_that_lasted_is_created_again_at_once() -> None:
+    made, _ = workload("n1")
+    for now in (NOW, NOW + 60.0, NOW + 120.0):
+        made.answered("n1", made.begin(create(), now), uid="u", version=1, now=now)
+        assert made.view("n1").retry_at <= now

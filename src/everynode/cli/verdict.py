@@ -25,7 +25,6 @@ _TITLES: Final = {
     "S0": "no process ends by itself",
     "L1": "the world settles, and stays so",
     "L2": "updates and new nodes take no longer than they must",
-    "L3": "no writes while there is nothing to do",
     "L5": "the way back leads back",
     "L6": "the end does not depend on the way",
     "L7": "no pod is created or deleted more often than without faults",

@@ -20,6 +20,8 @@ _FIRST_DELAY = 0.5  # after a refusal; doubles with each further one
 _LONGEST_DELAY = 300.0
 _FIRST_CONFLICT_DELAY = 0.05  # the cache is a moment behind; it will catch up
 _LONGEST_CONFLICT_DELAY = 2.0
+_BRIEF = 10.0  # a pod that is gone so soon was not wanted by somebody
+_LONGEST_PAUSE = 30.0  # before it is created again
 _LIVE_LOOKS = 10  # at a time, for writes that are not seen
 _LIVE_PAUSE = 0.5
 _SLOW_START = 1  # creates at once until they are known to succeed; doubles with each success
@@ -36,6 +38,15 @@ class Refusal:
     trouble: str  # what the API server said, empty for conflicts
 
 
+@dataclass(slots=True)
+class Made:
+    """The pod that was created last on a node, and how often it did not last."""
+
+    name: str
+    lost: int
+    again_at: float  # not before then, should it be gone
+
+
 class Workload:
     """Observed state of one DaemonSet, by node, and the ledger that sums it up."""
 
@@ -49,6 +60,7 @@ class Workload:
         self.refusals: dict[str, Refusal] = {}
         self.strangers: dict[str, tuple[str, ...]] = {}
         self.unresizable: dict[str, tuple[str, str]] = {}  # node -> uid and hash of its pod
+        self._made: dict[str, Made] = {}
         self.create_limit = _SLOW_START
         self.settle_at: float | None = None  # when to look live for writes that are not seen
         self._nodes = nodes
@@ -147,9 +159,27 @@ class Workload:
         self.strangers.pop(node, None)
         if isinstance(write.action, CreatePod):
             self.create_limit = min(self.create_limit * 2, _FULL_SPEED)
+            self._note_made(node, write.action.name, now)
         self._settle_later(write)
         (self._dirty if isinstance(write.action, PatchPod) else self._quiet)[node] = None
         self.quieten(now)
+
+    def _note_made(self, node: str, name: str, now: float) -> None:
+        """Remember a pod that was created; where the same one is gone again and again, wait.
+
+        Somebody may remove what we create, such as the garbage collector while we do not see yet
+        that the DaemonSet is gone. We do not race with them.
+        """
+        made = self._made.get(node)
+        again = made is not None and made.name == name and now < made.again_at + _BRIEF
+        lost = made.lost + 1 if made is not None and again else 0
+        pause = min(_FIRST_DELAY * 2.0 ** min(lost - 1, 20), _LONGEST_PAUSE) if lost else 0.0
+        self._made[node] = Made(name, lost, now + pause)
+
+    def _retry_at(self, node: str) -> float:
+        refusal, made = self.refusals.get(node), self._made.get(node)
+        again_at = made.again_at if made is not None and made.lost else 0.0
+        return max(refusal.retry_at, again_at) if refusal is not None else again_at
 
     def lost(self, node: str, write: Write, *, now: float) -> None:
         """Nobody knows whether the write was committed."""
@@ -207,6 +237,7 @@ class Workload:
             else:
                 self.refusals.pop(node, None)
                 self.strangers.pop(node, None)
+                self._made.pop(node, None)
                 self.unresizable.pop(node, None)
                 self.ledger.forget(node)
             self._quiet.pop(node, None)
@@ -226,7 +257,7 @@ class Workload:
             node=self._nodes.get(node),
             pods=tuple(pods[uid] for uid in sorted(pods)) if pods else (),
             writes=(write.view(),) if write is not None else (),
-            retry_at=refusal.retry_at if refusal else 0.0,
+            retry_at=self._retry_at(node),
             trouble=refusal.trouble if refusal else "",
             strangers=self.strangers.get(node, ()),
             unresizable=self.unresizable.get(node, _RESIZABLE),

@@ -336,6 +336,12 @@ _OTHERS: Final = {
         _at(8.0, "hold-watch", 12.0, kind="daemonsets", coalesce=True),
         _at(8.1, "recreate-set", 2.0, propagation="Orphan"), quiet_at=40.0,
     ),
+    "the-set-is-gone-and-nobody-says-so": _trap(
+        _at(7.9, "silence", 40.0, kind="daemonsets"),
+        _at(7.9, "silence", 40.0, kind="controllerrevisions"),
+        _at(8.0, "recreate-set", 2.0, propagation="Orphan"), quiet_at=50.0,
+        sets=(daemonset(rolling=_ONE, api_version=keys.APPS_V1),), nodes=2,
+    ),
     "deleted-and-created-anew": _trap(
         _at(8.0, "hold-watch", 12.0, kind="daemonsets", coalesce=True),
         _at(8.1, "recreate-set", 0.0, propagation="Background"), quiet_at=40.0,

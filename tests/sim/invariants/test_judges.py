@@ -173,6 +173,14 @@ def empty_and_fill(world: World) -> Iterator[Request]:
         yield verbs.create(PODS, body, namespace="default")
 
 
+def write_and_write(world: World) -> Iterator[Request]:
+    """The same pod is touched again and again."""
+    pod = _pods(world)[0]
+    for number in range(3):
+        body = {"metadata": {"uid": pod.uid, "annotations": {"touched": str(number)}}}
+        yield verbs.patch(PODS, pod.name, body, namespace="default")
+
+
 PLAIN = daemonset(rolling={"maxUnavailable": 1})
 SURGING = daemonset(rolling={"maxSurge": 1, "maxUnavailable": 0})
 HOOKED = daemonset(
@@ -197,6 +205,7 @@ CASES = [
     ("S12", let_the_server_name_it, PLAIN, 1, ""),
     ("S13", take_one, PLAIN, 2, ""),
     ("L4", empty_and_fill, PLAIN, 1, ""),
+    ("L3", write_and_write, PLAIN, 1, ""),
     ("R8", install_everywhere, STEPWISE, 1, ""),
 ]
 

@@ -18,6 +18,7 @@ from everynode.sim.invariants.placing import OnePerNode
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.revisions import Revisions
 from everynode.sim.invariants.status import Status
+from everynode.sim.invariants.thrift import Thrift
 
 INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     Budget,
@@ -33,4 +34,5 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     Ended,
     Fights,
     Circling,
+    Thrift,
 )

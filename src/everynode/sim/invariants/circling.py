@@ -1,8 +1,8 @@
-"""L4: no ping-pong; what we take from a node we do not give back to it again and again."""
+"""L4: no ping-pong; nothing is taken, or made, again and again."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
@@ -13,6 +13,8 @@ from everynode.sim.invariants.views import by_controller, owner_uid, taken_pod
 from everynode.sim.record import Commit, Record
 
 _MOST: Final = 3
+_SECONDS: Final = 10.0
+_MOST_MADE: Final = 8  # pods of one name by one process in that time, whoever removes them
 _Place = tuple[str, str, str]  # DaemonSet, node, revision
 
 
@@ -26,6 +28,7 @@ class Circling(Invariant):
         super().__init__(record)
         self._taken: dict[_Place, bool] = {}
         self._again: Counter[_Place] = Counter()
+        self._made: dict[tuple[str, str], deque[float]] = {}  # by process and name
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at what we take and create; whatever others do is a cause."""
@@ -41,6 +44,12 @@ class Circling(Invariant):
             self._taken[_place(taken)] = True
         if commit.before is not None:
             return
+        made = self._made.setdefault(
+            (commit.actor, commit.after.name), deque(maxlen=_MOST_MADE + 1)
+        )
+        made.append(commit.time)
+        if len(made) > _MOST_MADE and made[-1] - made[0] < _SECONDS:
+            yield f"{commit.after.name} was made {len(made)} times in {_SECONDS:.0f} s"
         place = _place(commit.after)
         if self._taken.pop(place, False):
             self._again[place] += 1

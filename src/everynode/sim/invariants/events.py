@@ -9,6 +9,7 @@ from everynode.sim.record import Asked, body_of
 
 _BURST: Final = 25
 _REFILL: Final = 60.0  # seconds until one more may be written
+_LAST_WORDS: Final = 4  # kinds of events that wait when a rollout ends
 _SEPARATE: Final = 10
 _WINDOW: Final = 600.0
 
@@ -21,12 +22,16 @@ class EventPace:
     def __init__(self) -> None:
         self._since: dict[_Key, float] = {}
         self._writes: dict[_Key, int] = {}
+        self._complete: dict[tuple[str, str], bool] = {}  # by process and object
+        self._finished: dict[str, int] = {}  # how often an object's rollout came to its end
         self._about: dict[str, _Key] = {}  # by the event's name
         self._alike: dict[tuple[_Key, str], dict[str, float]] = {}
 
     def asked(self, asked: Asked) -> Iterable[str]:
         """Look at one more request."""
         request = asked.request
+        if request.path.endswith("/status") and request.method == "PATCH":
+            self._look_at_status(asked)
         if "/events" not in request.path or request.method not in ("POST", "PATCH"):
             return
         body = body_of(request)
@@ -36,11 +41,26 @@ class EventPace:
             return
         since = self._since.setdefault(key, asked.time)
         self._writes[key] = self._writes.get(key, 0) + 1
-        most = _BURST + 1 + (asked.time - since) / _REFILL
+        most = (
+            _BURST
+            + 1
+            + self._finished.get(key[1], 0) * _LAST_WORDS
+            + (asked.time - since) / _REFILL
+        )
         if self._writes[key] > most:
             yield f"{key[0]} wrote {self._writes[key]} events of type {key[2]} on one object"
         if request.method == "POST":
             yield from self._judge_alike(asked, key, body)
+
+    def _look_at_status(self, asked: Asked) -> None:
+        """What waits is told at the end of a rollout, and not in the quiet after it."""
+        body = body_of(asked.request)
+        uid = str((body.get("metadata") or {}).get("uid"))
+        conditions = (body.get("status") or {}).get("conditions") or []
+        now = any(each["type"] == "Complete" and each["status"] == "True" for each in conditions)
+        if now and not self._complete.get((asked.actor, uid)):
+            self._finished[uid] = self._finished.get(uid, 0) + 1
+        self._complete[asked.actor, uid] = now
 
     def _read(self, asked: Asked, body: dict[str, Any]) -> _Key:
         about = body.get("involvedObject") or {}
