@@ -208,7 +208,7 @@ class PodLife:
     def follow(self, pod: Pod, now: float) -> None:
         """Take over what was changed in the API."""
         changed = pod.metadata.generation != self.pod.metadata.generation
-        self.stale = self.stale or changed or bool(pod.spec.readiness_gates)
+        self.stale = self.stale or changed or _gates(pod) != _gates(self.pod)
         self.pod = pod
         if self.course is not Course.LIVING:
             self._follow_end(now)
@@ -411,3 +411,9 @@ def _needs_restart(life: ContainerLife) -> bool:
 
 def _amounts(resources: Resources, name: str) -> tuple[object, object]:
     return resources.requests.get(name), resources.limits.get(name)
+
+
+def _gates(pod: Pod) -> list[str | None]:
+    """What others say of the readiness of a pod."""
+    found = (pod.condition(gate.condition_type) for gate in pod.spec.readiness_gates)
+    return [None if each is None else each.status for each in found]
