@@ -235,7 +235,10 @@ def _no_key(item: Object, key: str) -> StrategicError:
 
 
 def _find(items: list[Any], key: str, value: Any) -> int | None:
-    return next((at for at, item in enumerate(items) if item.get(key, _NOTHING) == value), None)
+    for at, item in enumerate(items):
+        if item.get(key, _NOTHING) == value:
+            return at
+    return None
 
 
 def _identity(item: Any, key: str) -> Any:
@@ -248,7 +251,7 @@ def _identity(item: Any, key: str) -> Any:
 
 def _distinct(values: list[Any]) -> bool:
     """Whether no value comes twice; the lists are short, and not every value has a hash."""
-    return not any(value in values[:at] for at, value in enumerate(values))
+    return not any(values.index(value) != at for at, value in enumerate(values))
 
 
 def _arrange(merged: list[Any], order: list[Any], server_order: list[Any], key: str) -> list[Any]:
