@@ -161,6 +161,12 @@ def forget_what_was_observed(world: World) -> Iterator[Request]:
     yield verbs.patch(ADVANCED, ds.name, body, namespace="default", subresource="status")
 
 
+def want_more(world: World) -> Iterator[Request]:
+    ds = next(iter(world.record.scene.sets.values()))
+    body = {"metadata": {"uid": ds.uid}, "status": {"desiredNumberScheduled": 99}}
+    yield verbs.patch(ADVANCED, ds.name, body, namespace="default", subresource="status")
+
+
 def empty_and_fill(world: World) -> Iterator[Request]:
     """The same pod goes and comes, four times."""
     pod = _pods(world)[0]
@@ -201,6 +207,7 @@ CASES = [
     ("S9", change_the_image, PLAIN, 1, ""),
     ("S10", take_one, HOOKED, 1, ""),
     ("S11", forget_what_was_observed, PLAIN, 1, ""),
+    ("S11: 99 nodes", want_more, PLAIN, 1, ""),
     ("S12", take_blindly, PLAIN, 1, ""),
     ("S12", let_the_server_name_it, PLAIN, 1, ""),
     ("S13", take_one, PLAIN, 2, ""),

@@ -7,7 +7,9 @@ from typing import ClassVar
 
 from everynode.api.daemonset import DaemonSet
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.views import by_controller
+from everynode.sim.invariants.referee import Referee
+from everynode.sim.invariants.tally import MANY
+from everynode.sim.invariants.views import Doubt, by_controller, views
 from everynode.sim.record import Commit
 
 
@@ -36,6 +38,7 @@ class Status(Invariant):
             yield f"{new.available} available of {new.ready} ready of {new.current} current"
         if new.unavailable != new.desired - new.available:
             yield f"{new.unavailable} unavailable, {new.available} available of {new.desired}"
+        yield from self._judge_desired(commit, after)
         lost = {each.type for each in old.conditions} - {each.type for each in new.conditions}
         if lost:
             yield f"the conditions {', '.join(sorted(lost))} were dropped"
@@ -46,3 +49,20 @@ class Status(Invariant):
                 continue
             if was.last_transition_time != each.last_transition_time:
                 yield f"condition {each.type} stayed {each.status} and its time changed"
+
+    def _judge_desired(self, commit: Commit, after: DaemonSet) -> Iterable[str]:
+        """Percentages and progress go by this number: it is what some view shows.
+
+        A large fleet takes too long to be counted with every write.
+        """
+        if len(self.record.scene.nodes) >= MANY:
+            return
+        desired = after.status.desired
+        try:
+            for scene, _ in views(self.record, commit):
+                ds = scene.sets.get(after.uid)
+                if ds is not None and len(Referee(scene, ds, 0.0).wanted) == desired:
+                    return
+        except Doubt:
+            return
+        yield f"{desired} nodes are said to be wanted, and no view shows so many"
