@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shutil import which
 from typing import Any, Final, NoReturn
 
 import click
@@ -159,13 +160,20 @@ def _what_next(wishes: Wishes, *, current: bool) -> str:
     context = "" if current else " --context everynode"
     kubectl = f"kubectl{context}"
     path = shlex.quote(str(wishes.kubeconfig.absolute()))
+    everynode = _own_name()
     steps = [f"export KUBECONFIG={path}", f"{kubectl} get nodes"]
     if not wishes.controller:
-        steps += [f"everynode install{context}", f"everynode run --native{context}"]
+        steps += [f"{everynode} install{context}", f"{everynode} run --native{context}"]
     if EXAMPLE.is_file():
         steps.append(f"{kubectl} apply -f {EXAMPLE}")
-    steps += [f"{kubectl} get pods -o wide -w", f"everynode node stop node-0001{context}"]
-    return f"try: {'; '.join(steps)}"
+    steps += [f"{kubectl} get pods -o wide -w", f"{everynode} node stop node-0001{context}"]
+    return "\n".join(["In another terminal:", *(f"  {step}" for step in steps)])
+
+
+def _own_name() -> str:
+    """What to type for us: our place, where the shell does not find us by name."""
+    beside = Path(sys.executable).with_name("everynode")
+    return shlex.quote(str(beside)) if not which("everynode") and beside.exists() else "everynode"
 
 
 def _start(clock: Clock, wishes: Wishes) -> AbstractAsyncContextManager[Site]:
