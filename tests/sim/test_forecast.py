@@ -159,3 +159,21 @@ def test_a_version_that_cannot_run_is_told() -> None:
     }
     with pytest.raises(ForecastError, match="does not become available"):
         foresee(manifest, nodes=2)
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "most"),
+    [
+        ("apps/v1", {}, 2.2),
+        ("apps.kruise.io/v1beta1", {}, 3.2),  # its readiness gate is opened, too
+        ("apps.kruise.io/v1beta1", {"rollingUpdateType": "InPlaceIfPossible"}, 4.0),
+    ],
+)
+def test_a_moved_node_costs_few_writes_status_and_events_included(
+    version: str, fields: dict[str, Any], most: float
+) -> None:
+    made = daemonset(rolling={"maxUnavailable": "10%", **fields}, api_version=version)
+    quick = Timing(pull=0.0, start=1.0, stop=1.0)
+    found = foresee(made, nodes=300, timing=quick)
+    assert found.updated == 300
+    assert found.writes_per_pod <= most
