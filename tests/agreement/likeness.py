@@ -20,7 +20,7 @@ from tests.agreement.servers import Answer, Server
 _CLOCK: Final = SystemClock()
 _UID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
-_ADDRESS: Final = re.compile(r"\b10\.(?:0|96)\.\d+\.\d+\b")
+_ADDRESS: Final = re.compile(r"\b10\.(?:96|213)\.\d+\.\d+\b")
 _OBJECT: Final = re.compile(r'Invalid value: "?\{.*\}"?: ')  # members in any order
 _SCHEME: Final = re.compile(r' in scheme "\S+"')
 _RECORD: Final = re.compile(r"(record|too old resource version:)( \d+)? \(\d+\)")
