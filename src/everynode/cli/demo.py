@@ -1,4 +1,4 @@
-"""`everynode demo`: a canary rollout over an embedded cluster, watched live, in half a minute."""
+"""`everynode demo`: a canary rollout over an embedded cluster, watched live, in ten seconds."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def command(nodes: int, speed: float) -> None:
     """Watch a canary rollout over an embedded cluster; ends by itself, leaves nothing behind.
 
     Two nodes get the new version first, the others are held; then they are released, and never
-    more than three are down at a time. It takes half a minute.
+    more than three are down at a time. It takes ten seconds.
     """
     try:
         asyncio.run(show(nodes, speed, sys.stdout))

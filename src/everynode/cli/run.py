@@ -125,6 +125,12 @@ def command(
 
     It needs the CRD and the permissions that `everynode install` brings, and says so if they are
     missing. Stopping it leaves all pods alone; another process takes over where it stopped.
+
+    \b
+    On the cluster of your kubeconfig:  everynode run
+    To look at every decision:          everynode run --namespace agents --log-level debug
+    Native DaemonSets, too:             everynode run --native
+    Is it well, and what does it do?    curl 127.0.0.1:8081/readyz 127.0.0.1:8080/metrics
     """
     if no_advanced and not native:
         raise click.UsageError("--no-advanced without --native leaves nothing to do")
