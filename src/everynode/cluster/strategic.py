@@ -61,16 +61,24 @@ def merge(original: Object, patch: Object, type_name: str) -> Object:
 
 
 def _merge_map(original: Object, patch: Object, guide: Guide) -> Object:
+    if "$" in "".join(patch):
+        return _merge_directed(original, patch, guide)
+    out = dict(original)
+    for key, value in patch.items():
+        if value is None:
+            out.pop(key, None)
+        elif type(value) is dict or type(value) is list:
+            _merge_member(out, key, value, guide)
+        else:
+            out[key] = value
+    return out
+
+
+def _merge_directed(original: Object, patch: Object, guide: Guide) -> Object:
+    """The same for a patch that may say more than what is to be there."""
     if DIRECTIVE in patch:
         return _directed(patch)
     out = dict(original)
-    if not _directs(patch):
-        for key, value in patch.items():
-            if value is None:
-                out.pop(key, None)
-            else:
-                _merge_member(out, key, value, guide)
-        return out
     rest = dict(patch)
     if RETAIN_KEYS in rest:
         out = _retain(out, rest)
@@ -85,16 +93,8 @@ def _merge_map(original: Object, patch: Object, guide: Guide) -> Object:
     return out
 
 
-def _directs(patch: Object) -> bool:
-    """Whether a patch says more than what is to be there."""
-    return any(key[:1] == "$" for key in patch)
-
-
 def _merge_member(out: Object, key: str, value: Any, guide: Guide) -> None:
     """Merge one member into the object that is being made."""
-    if not isinstance(value, dict | list):
-        out[key] = value
-        return
     before = out.get(key)
     if isinstance(before, dict) and isinstance(value, dict):
         out[key] = _merge_map(before, value, _below_map(guide.field(key)))
@@ -185,15 +185,17 @@ def _merge_list(original: list[Any], patch: list[Any], field: FieldInfo) -> list
         raise StrategicError(f"cannot merge lists without merge key for {name}")
     original, patch = _special_items(original, patch, key)
     merged = list(original)
+    names = [item.get(key, _NOTHING) for item in merged]
     guide = _below(field)
     for item in patch:
         if key not in item:
             raise _no_key(item, key)
-        at = _find(merged, key, item[key])
-        if at is None:
-            merged.append(item)
-        else:
+        if item[key] in names:
+            at = names.index(item[key])
             merged[at] = _merge_map(merged[at], item, guide)
+        else:
+            merged.append(item)
+            names.append(item[key])
     return _arrange(merged, patch, original, key)
 
 
@@ -234,13 +236,6 @@ def _no_key(item: Object, key: str) -> StrategicError:
     return StrategicError(f"map: {show(item)} does not contain declared merge key: {key}")
 
 
-def _find(items: list[Any], key: str, value: Any) -> int | None:
-    for at, item in enumerate(items):
-        if item.get(key, _NOTHING) == value:
-            return at
-    return None
-
-
 def _identity(item: Any, key: str) -> Any:
     if not key:
         return item
@@ -257,9 +252,11 @@ def _distinct(values: list[Any]) -> bool:
 def _arrange(merged: list[Any], order: list[Any], server_order: list[Any], key: str) -> list[Any]:
     """The items in the patch's order; the server's own among them where they were before."""
     wanted = [_identity(item, key) for item in order]
-    if [_identity(item, key) for item in merged] == wanted and _distinct(wanted):
-        return merged
+    names = [_identity(item, key) for item in merged]
     served = [_identity(item, key) for item in server_order]
+    kept = names == served and [name for name in names if name in wanted] == wanted
+    if (kept or names == wanted) and _distinct(names):
+        return merged
     theirs = [item for item in merged if _identity(item, key) in wanted]
     theirs.sort(key=lambda item: wanted.index(_identity(item, key)))
     ours = [item for item in merged if _identity(item, key) not in wanted]
