@@ -206,7 +206,7 @@ async def _start_embedded(
             partial(_broken, server),
         )
     except PortError as error:
-        raise UserError(str(error)) from None
+        raise UserError(f"{error} with --port") from None
     finally:
         await server.stop()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import os
 import ssl
 from collections.abc import Mapping
 from typing import Final
@@ -51,9 +52,10 @@ class HttpsServer:
             await site.start()
         except OSError as error:
             await runner.cleanup()
+            # In the system's few words; asyncio adds its own.
+            why = os.strerror(error.errno) if error.errno else str(error)
             raise PortError(
-                f"cannot listen on {host}:{port}: {error.strerror or error}; "
-                "stop whatever uses the port, or choose another one"
+                f"cannot listen on {host}:{port}: {why}; stop whatever uses it, or choose another"
             ) from None
         self._runner = runner
         self.port = int(runner.addresses[0][1])
