@@ -27,6 +27,12 @@ def test_nothing_typed_is_answered_with_help() -> None:
     assert result.stdout == typed("--help").stdout
 
 
+def test_the_program_has_one_name_however_it_is_started() -> None:
+    command = [sys.executable, "-m", "everynode", "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
+    assert result.stdout.startswith("Usage: everynode [OPTIONS] COMMAND")
+
+
 def test_the_help_has_a_line_for_every_command_and_imports_none() -> None:
     code = (
         "import sys; from everynode.cli.main import entry; entry.main(standalone_mode=False);"

@@ -115,7 +115,7 @@ def main() -> None:
         # To the first process of a container a signal that nobody handles means nothing.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        entry.main(standalone_mode=False)
+        entry.main(prog_name="everynode", standalone_mode=False)  # however it was started
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())  # asked for, in a way
     except click.ClickException as error:
