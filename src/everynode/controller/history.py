@@ -131,7 +131,7 @@ class History:
                     await self._write(workload, action)
                 self._refused.pop(workload.key, None)
         except MayNotWrite:
-            pass
+            again_at = self._clock.now() + _PAUSE  # if we still lead then
         except KubeError as error:
             again_at = self._clock.now() + _PAUSE
             if isinstance(error, Denied | Forbidden | Invalid):

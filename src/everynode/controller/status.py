@@ -102,16 +102,15 @@ class Statuses:
         self._teller = teller
         self._pages: dict[str, _Page] = {}
 
-    def observed(self, before: DaemonSet | None, after: DaemonSet, workload: Workload) -> None:
-        """Look whether somebody else changed the numbers that we write (R9)."""
-        page = self._pages.get(workload.key)
-        if page is None or before is None:
-            return
+    def observed(self, before: DaemonSet, after: DaemonSet, workload: Workload) -> None:
+        """Look whether somebody else changed the numbers that we write (R9).
+
+        Also before our first write: whatever an earlier term wrote was there when ours began.
+        """
+        page = self._pages.setdefault(workload.key, _Page())
         if page.conflicts:  # what we lacked has come
             page.conflicts = 0
             page.next_at = min(page.next_at, self._clock.now() + INTERVAL)
-        if before.uid != after.uid or not page.ours:
-            return
         if number(after.metadata.resource_version) <= page.version:
             return  # older than what we wrote last, or that itself
         if _owned(after.status) in (*page.ours, _owned(before.status)):
