@@ -14,6 +14,7 @@ import yaml
 import everynode
 from everynode.cli.manifests import Settings, objects
 from everynode.cli.manifests.text import as_yaml
+from everynode.cluster.builtin import builtin
 from tests.containerfile import TEXT, instructions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +32,12 @@ def test_deploy_is_what_install_applies() -> None:
     text = (ROOT / "deploy" / "everynode.yaml").read_text(encoding="utf-8")
     same = text == as_yaml(WANTED)  # compared here: the difference would be longer than useful
     assert same, "run `make deploy`"
+
+
+def test_the_embedded_cluster_has_every_kind_that_is_installed() -> None:
+    served = {(kind.group, kind.version, kind.kind) for kind in builtin()}
+    wanted = {(*each["apiVersion"].rpartition("/")[::2], each["kind"]) for each in WANTED}
+    assert wanted <= served
 
 
 def test_the_kustomization_names_what_is_there() -> None:

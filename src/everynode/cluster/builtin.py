@@ -20,6 +20,7 @@ from everynode.cluster.kinds import STATUS_VERBS, VERBS, Kind, Subresource, stat
 from everynode.cluster.namespaces import NamespaceRules
 from everynode.cluster.nodes import NodeRules
 from everynode.cluster.pods import PodRules
+from everynode.cluster.policies import NetworkPolicyRules, QuotaRules
 from everynode.cluster.records import EventRules, LeaseRules, RevisionRules
 from everynode.cluster.rules import Rules
 from everynode.cluster.scale import PART as SCALE
@@ -108,6 +109,14 @@ def _core() -> tuple[Kind, ...]:
             subresources=_POD_PARTS,
             **everyone,
         ),
+        _kind(
+            "v1",
+            "ResourceQuota",
+            "resourcequotas",
+            QuotaRules(),
+            short_names=("quota",),
+            subresources=(status_of("ResourceQuota"),),
+        ),
         _kind("v1", "Secret", "secrets", SecretRules()),
         _kind(
             "v1", "ServiceAccount", "serviceaccounts", ServiceAccountRules(), short_names=("sa",)
@@ -160,6 +169,13 @@ def _others() -> tuple[Kind, ...]:
         _review("authentication.k8s.io", "SelfSubjectReview"),
         _review("authorization.k8s.io", "SelfSubjectAccessReview"),
         _review("authorization.k8s.io", "SelfSubjectRulesReview"),
+        _kind(
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            "networkpolicies",
+            NetworkPolicyRules(),
+            short_names=("netpol",),
+        ),
         _kind(
             "policy/v1",
             "PodDisruptionBudget",

@@ -141,6 +141,23 @@ def disruption_budget_row(obj: Object, now: float) -> Row:
     return Row([name_of(obj), least, most, allowed, age_of(obj, now)])
 
 
+def quota_row(obj: Object, now: float) -> Row:
+    """A quota: what is used of what there is."""
+    status = part(obj, "status")
+    used, hard = part(status, "used"), part(status, "hard")
+    shown = {key: f"{key}: {used.get(key, '0')}/{hard[key]}" for key in sorted(hard)}
+    limits = ", ".join(text for key, text in shown.items() if key.startswith("limits"))
+    requests = ", ".join(text for key, text in shown.items() if not key.startswith("limits"))
+    return Row([name_of(obj), requests, limits, age_of(obj, now)])
+
+
+def network_policy_row(obj: Object, now: float) -> Row:
+    """A network policy and whose traffic it is about."""
+    selector = part(obj, "spec").get("podSelector")
+    shown = selector_text(selector, empty=NONE, invalid="<error>")
+    return Row([name_of(obj), shown, age_of(obj, now)])
+
+
 def binding_row(obj: Object, now: float) -> Row:
     """A role binding of either scope, with its subjects."""
     role = part(obj, "roleRef")

@@ -150,6 +150,10 @@ _LAYOUTS: Final[dict[str, Layout]] = {
         ),
         cells.disruption_budget_row,
     ),
+    "resourcequotas": Layout(_columns("Request", "Limit", "Age"), cells.quota_row),
+    "networkpolicies.networking.k8s.io": Layout(
+        _columns("Pod-Selector", "Age"), cells.network_policy_row
+    ),
     "rolebindings.rbac.authorization.k8s.io": Layout(
         _columns("Role", "Age", wide=_SUBJECTS), cells.binding_row
     ),
