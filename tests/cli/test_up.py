@@ -96,7 +96,7 @@ def test_it_serves_both_kinds_of_daemonsets_on_as_many_nodes_as_were_asked_for(
 ) -> None:
     with started(tmp_path, "--nodes", "4", "--zones", "2", "--speed", "20") as up:
         assert up.said[-1] == "ready"
-        assert f"  export KUBECONFIG={up.kubeconfig}" in up.said
+        assert f"try: export KUBECONFIG={up.kubeconfig}; kubectl get nodes; " in up.said[-2]
         [nodes] = ask(up, verbs.list_page(NODES))
         zones = [
             item["metadata"]["labels"]["topology.kubernetes.io/zone"] for item in nodes["items"]
@@ -125,7 +125,7 @@ def test_a_kubeconfig_that_is_there_keeps_what_is_in_it(tmp_path: Path) -> None:
     }
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(mine))
     with started(tmp_path, "--nodes", "0") as up:
-        assert "  kubectl --context everynode get nodes" in up.said
+        assert "kubectl --context everynode get nodes" in up.said[-2]
         written = yaml.safe_load(up.kubeconfig.read_text())
         assert [each["name"] for each in written["contexts"]] == ["work", "everynode"]
         assert written["current-context"] == "work"

@@ -167,7 +167,7 @@ def _what_next(wishes: Wishes, *, current: bool) -> str:
     if EXAMPLE.is_file():
         steps.append(f"{kubectl} apply -f {EXAMPLE}")
     steps += [f"{kubectl} get pods -o wide -w", f"{everynode} node stop node-0001{context}"]
-    return "\n".join(["In another terminal:", *(f"  {step}" for step in steps)])
+    return f"try: {'; '.join(steps)}"
 
 
 def _own_name() -> str:
