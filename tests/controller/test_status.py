@@ -113,6 +113,11 @@ class Rollout(Stand):
         return None if due_at is None else max(0.0, due_at - self.clock.now())
 
 
+async def test_that_the_last_pod_is_updated_is_told_at_once() -> None:
+    assert Rollout().wait_for(updated=2) == MOMENT
+    assert Rollout().wait_for(updated=3, available=2) == 0.0
+
+
 def test_what_somebody_waits_for_is_written_at_once() -> None:
     rollout = Rollout()
     assert rollout.wait_for(observed_generation=2) == 0

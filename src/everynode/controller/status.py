@@ -213,6 +213,7 @@ def _said(status: DaemonSetStatus) -> tuple[object, ...]:
         status.desired,
         status.misscheduled,
         status.update_revision,
+        status.updated >= status.desired,  # from here on, people wait for the last to be available
         [(each.type, each.status, each.reason) for each in status.conditions],
     )
 
