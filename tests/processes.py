@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import struct
@@ -71,9 +72,10 @@ def listening(pid: int) -> set[Address]:
     """Where a process listens."""
     sockets = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
-        target = os.readlink(entry)
-        if target.startswith("socket:["):
-            sockets.add(target[8:-1])
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            target = os.readlink(entry)
+            if target.startswith("socket:["):
+                sockets.add(target[8:-1])
     return {address for address, inode in _listeners() if inode in sockets}
 
 

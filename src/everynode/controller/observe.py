@@ -136,7 +136,8 @@ class World:
             workload = self.workloads.get(_revision_owner(revision)) if revision else None
             if workload is not None:
                 workload.replan = True
-                self.changed(workload)
+                # One that is gone often went with its DaemonSet: we shall hear of that, too.
+                (self.moved if after is None else self.changed)(workload)
         if after is not None and after.metadata.controller is None:
             self.orphaned(after)
 

@@ -71,7 +71,8 @@ OUR_CRD = f"{CRDS}/daemonsets.apps.kruise.io"
 class Served:
     """A cluster, a client of it, and the writes that were no rehearsals."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, lacking: str = "nothing") -> None:
+        self._lacking = lacking  # a group of the API
         self.clock = ManualClock()
         self._inner = LocalTransport(Api(clock=self.clock))
         self.client = Client(self, self.clock)
@@ -81,6 +82,8 @@ class Served:
         question = request.path.endswith("reviews")
         if request.method != "GET" and ("dryRun", "All") not in request.query and not question:
             self.written.append(f"{request.method} {request.path}")
+        if request.path.startswith(f"/apis/{self._lacking}/"):
+            return Response(404, b"404 page not found", {"content-type": "text/plain"})
         return await self._inner.send(request)
 
     async def open(self, request: Request) -> Stream:
