@@ -1,8 +1,8 @@
 """Finding orphans that match a selector, adopting them, and releasing what no longer matches.
 
 The pod watch shows only pods that carry a revision's hash. Orphans without one are found by a live
-list: when a DaemonSet appears and now and then afterwards. Adopting such a pod gives it an empty
-hash, which brings it into the watch as a pod of no known revision.
+list: when a DaemonSet appears and, of such pods alone, now and then afterwards. Adopting one gives
+it an empty hash, which brings it into the watch as a pod of no known revision.
 
 Nothing is decided of a DaemonSet that was just found, or for which an orphan was just seen, before
 its orphans are adopted and the cache shows it: else it would get a second pod on their nodes.
@@ -11,7 +11,7 @@ its orphans are adopted and the cache shows it: else it would get a second pod o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -41,6 +41,7 @@ from everynode.kube.resources import PODS, REVISIONS
 
 SCAN_EVERY: Final = 600.0
 _PAUSE: Final = 2.0  # after a refusal
+_UNSEEN: Final = f"!{REVISION_HASH}"
 _decode_pod: Final = Decoder(Pod).one
 _decode_revision: Final = Decoder(ControllerRevision).one
 
@@ -142,7 +143,9 @@ class Adoption:
         scope = selected_by(ds)
         if scope is None:
             return
-        pods = await self._client.read_all(PODS, _decode_pod, scope=scope)
+        # What carries the label is in the watch, which asks for a scan when it shows an orphan.
+        sought = scope if claims.needed else replace(scope, labels=f"{scope.labels},{_UNSEEN}")
+        pods = await self._client.read_all(PODS, _decode_pod, scope=sought)
         revisions = await self._client.read_all(REVISIONS, _decode_revision, scope=scope)
         for pod in pods:
             if claim(ds, pod) is Claim.OWN and REVISION_HASH not in pod.metadata.labels:
