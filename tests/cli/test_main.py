@@ -33,6 +33,20 @@ def test_the_program_has_one_name_however_it_is_started() -> None:
     assert result.stdout.startswith("Usage: everynode [OPTIONS] COMMAND")
 
 
+def test_ctrl_c_while_it_is_still_being_imported_shows_no_traceback(tmp_path: Path) -> None:
+    interrupting = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    (tmp_path / "click.py").write_text(interrupting)
+    result = subprocess.run(
+        [sys.executable, "-m", "everynode", "--help"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (-signal.SIGINT, "")
+
+
 def test_the_help_has_a_line_for_every_command_and_imports_none() -> None:
     code = (
         "import sys; from everynode.cli.main import entry; entry.main(standalone_mode=False);"

@@ -194,7 +194,8 @@ def test_a_data_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> 
         ("--speed", "nan"),
         ("--zones", "0"),
         ("--port", "70000"),
+        ("--data", ""),
     ],
 )
-def test_wrong_numbers_are_refused(wrong: tuple[str, str]) -> None:
+def test_wrong_values_are_refused(wrong: tuple[str, str]) -> None:
     assert CliRunner().invoke(command, wrong).exit_code == 2

@@ -52,6 +52,12 @@ class Wishes:
     controller: bool
 
 
+def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
+    if value == "":  # a variable of a script that is not set; a path would be the current folder
+        raise click.BadParameter("give the name of a folder; it is empty")
+    return None if value is None else Path(value)
+
+
 @click.command("up")
 @click.option(
     "--nodes",
@@ -77,7 +83,8 @@ class Wishes:
 )
 @click.option(
     "--data",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=click.Path(file_okay=False),
+    callback=_folder,
     default=None,
     help="A folder that keeps the cluster until the next time; without it, it is forgotten.",
 )
