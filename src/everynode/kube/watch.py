@@ -10,6 +10,7 @@ import msgspec
 
 from everynode.clock import Clock
 from everynode.kube import verbs
+from everynode.kube.alarm import Alarm
 from everynode.kube.cache import Object
 from everynode.kube.client import UNREADABLE, decode_page
 from everynode.kube.errors import Gone, KubeError, NotServed, from_response, from_status
@@ -46,7 +47,6 @@ _END_OF_INITIAL_EVENTS: Final = b'"k8s.io/initial-events-end"'
 
 T = TypeVar("T", bound=Object)
 T_contra = TypeVar("T_contra", contravariant=True)
-R = TypeVar("R")
 
 
 class Consumer(Protocol[T_contra]):
@@ -165,7 +165,8 @@ class Watcher(Generic[T]):
         self._handed_over = False  # whether the consumer was given anything to keep
         self._synced = asyncio.Event()
         self._settled = asyncio.Event()
-        self._interrupted = asyncio.Event()
+        self._refreshing = False  # everything is to be listed again
+        self._interruption = Alarm()
 
     @property
     def synced(self) -> bool:
@@ -183,24 +184,29 @@ class Watcher(Generic[T]):
         """
         self._synced.clear()
         self._settled.clear()
-        self._interrupted.set()
+        self._refreshing = True
+        self._interruption.ring()
         await self._settled.wait()
 
     async def run(self) -> None:
         """Watch until cancelled."""
         while True:
-            if self._interrupted.is_set():
-                self._interrupted.clear()
+            if self._refreshing:
+                self._refreshing = False
                 self._position = self._position.restarted()
-            outcome = await self._unless_interrupted(self._ask())
-            if outcome is None:
-                continue
-            step = advance(self._position, outcome)
-            self._position = step.position
-            self._note(outcome, step.trouble, step.reason)
-            if step.pause:
-                pause = max(self._clock.jitter(step.pause / 2, step.pause), step.at_least)
-                await self._unless_interrupted(self._clock.sleep(pause))
+            pause = await self._interruption.unless_rung(self._step())
+            if pause:
+                await self._interruption.unless_rung(self._clock.sleep(pause))
+
+    async def _step(self) -> float:
+        """Ask once, and see what comes of it; returns how long to wait before asking again."""
+        outcome = await self._ask()
+        step = advance(self._position, outcome)
+        self._position = step.position
+        self._note(outcome, step.trouble, step.reason)
+        if not step.pause:
+            return 0.0
+        return max(self._clock.jitter(step.pause / 2, step.pause), step.at_least)
 
     async def _ask(self) -> Outcome:
         self.tried_at = self._clock.monotonic()
@@ -252,7 +258,7 @@ class Watcher(Generic[T]):
         self.heard_at = self._clock.monotonic()
         self.missing = False
         # A refresh asked for meanwhile wants a list that began after it was asked.
-        if not self._interrupted.is_set():
+        if not self._refreshing:
             self._synced.set()
             self._settled.set()
 
@@ -330,17 +336,16 @@ class Watcher(Generic[T]):
 
     async def _unless_silent(self, reading: Coroutine[Any, Any, Outcome], life: float) -> Outcome:
         self.tried_at = self._clock.monotonic()
-        async with asyncio.TaskGroup() as group:
-            reader = group.create_task(reading)
-            guard = group.create_task(self._until_silent(life))
-            await asyncio.wait((reader, guard), return_when=asyncio.FIRST_COMPLETED)
-            guard.cancel()
-            if reader.done():
-                return reader.result()
-            reader.cancel()
-        return Silent(self._version)
+        silence = Alarm()
+        guard = asyncio.create_task(self._until_silent(life, silence))
+        try:
+            outcome = await silence.unless_rung(reading)
+        finally:
+            if not guard.cancel() and not guard.cancelled():
+                guard.result()  # what it failed of, if it did
+        return Silent(self._version) if outcome is None else outcome
 
-    async def _until_silent(self, life: float) -> None:
+    async def _until_silent(self, life: float, silence: Alarm) -> None:
         end = self._clock.monotonic() + life + _OVERTIME
         await self._clock.sleep(SHORTEST_WATCH)
         if self._position.state is State.WATCH:
@@ -351,6 +356,7 @@ class Watcher(Generic[T]):
             limit = IDLE_LIMIT if watching else INITIAL_IDLE_LIMIT
             remaining = min(self.tried_at + limit, end) - self._clock.monotonic()
             if remaining <= 0:
+                silence.ring()
                 return
             await self._clock.sleep(remaining)
 
@@ -363,18 +369,6 @@ class Watcher(Generic[T]):
             # One object that we cannot read must not keep us from all the others.
             self._observer.object_left_out(self.resource, str(error))
             return None
-
-    async def _unless_interrupted(self, work: Coroutine[Any, Any, R]) -> R | None:
-        """Do the work, but give it up as soon as a refresh is asked for."""
-        async with asyncio.TaskGroup() as group:
-            working = group.create_task(work)
-            interrupted = group.create_task(self._interrupted.wait())
-            await asyncio.wait((working, interrupted), return_when=asyncio.FIRST_COMPLETED)
-            interrupted.cancel()
-            if working.done():
-                return working.result()
-            working.cancel()
-        return None
 
     def _note(self, outcome: Outcome, trouble: str, reason: str) -> None:
         if reason:
