@@ -25,6 +25,29 @@ class FormatError(StrategicError):
     """A directive in the wrong form."""
 
 
+class Field:
+    """How one field is merged."""
+
+    __slots__ = ("_items", "_map", "key", "listed", "merges")
+
+    def __init__(self, info: FieldInfo) -> None:
+        self.merges = "merge" in info.patch_strategy.split(",")  # whether a list does
+        self.key = info.patch_merge_key  # what tells its items apart
+        self.listed = info.items.ref if info.items is not None else ""
+        self._items = self.listed if info.items is not None else info.ref
+        self._map = info.ref or (info.values.ref if info.values is not None else "")
+
+    @property
+    def items(self) -> Guide:
+        """The guide for the objects in a list."""
+        return _guide(self._items)
+
+    @property
+    def map(self) -> Guide:
+        """The guide for the one object, or for those in a map."""
+        return _guide(self._map)
+
+
 class Guide:
     """What a type says of merging its fields; below an untyped value it says nothing."""
 
@@ -32,27 +55,17 @@ class Guide:
 
     def __init__(self, type_name: str) -> None:
         info = types.load().get(type_name)
-        self._fields = info.fields if info is not None else {}
+        known = info.fields if info is not None else {}
+        self._fields = {name: Field(field) for name, field in known.items()}
 
-    def field(self, name: str) -> FieldInfo:
+    def field(self, name: str) -> Field:
         """How a field is merged."""
         return self._fields.get(name, _PLAIN)
 
 
-_PLAIN: Final = FieldInfo()
-_BLIND: Final = Guide("")
+_PLAIN: Final = Field(FieldInfo())
 _guide: Final = cache(Guide)  # the table has an end, and is the same for everybody
-
-
-def _below(field: FieldInfo) -> Guide:
-    """The guide for the objects in a field, be it one, a list or a map of them."""
-    inner = field.items if field.items is not None else field
-    return _guide(inner.ref) if inner.ref else _BLIND
-
-
-def _merges(field: FieldInfo) -> bool:
-    strategy = field.patch_strategy
-    return strategy == "merge" or "merge" in strategy.split(",")
+_DEEP: Final = frozenset({dict, list, type(None)})  # what is not simply taken over
 
 
 def merge(original: Object, patch: Object, type_name: str) -> Object:
@@ -63,14 +76,14 @@ def merge(original: Object, patch: Object, type_name: str) -> Object:
 def _merge_map(original: Object, patch: Object, guide: Guide) -> Object:
     if "$" in "".join(patch):
         return _merge_directed(original, patch, guide)
-    out = dict(original)
+    out = {**original, **patch}
+    if _DEEP.isdisjoint(map(type, patch.values())):
+        return out
     for key, value in patch.items():
         if value is None:
-            out.pop(key, None)
+            del out[key]
         elif type(value) is dict or type(value) is list:
-            _merge_member(out, key, value, guide)
-        else:
-            out[key] = value
+            _merge_member(out, key, value, original.get(key), guide)
     return out
 
 
@@ -89,31 +102,24 @@ def _merge_directed(original: Object, patch: Object, guide: Guide) -> Object:
         elif value is None:
             out.pop(key, None)
         else:
-            _merge_member(out, key, value, guide)
+            _merge_member(out, key, value, out.get(key), guide)
     return out
 
 
-def _merge_member(out: Object, key: str, value: Any, guide: Guide) -> None:
-    """Merge one member into the object that is being made."""
-    before = out.get(key)
+def _merge_member(out: Object, key: str, value: Any, before: Any, guide: Guide) -> None:
+    """Merge one member with what was there before, into the object that is being made."""
     if isinstance(before, dict) and isinstance(value, dict):
-        out[key] = _merge_map(before, value, _below_map(guide.field(key)))
+        out[key] = _merge_map(before, value, guide.field(key).map)
     elif isinstance(before, list) and isinstance(value, list):
         # As observed: a list that is replaced keeps even its directives, a new one does not.
         field = guide.field(key)
-        out[key] = _merge_list(before, value, field) if _merges(field) else value
+        out[key] = _merge_list(before, value, field) if field.merges else value
     else:
         fresh = _without_directives(value)
         if fresh is _NOTHING:
             out.pop(key, None)
         else:
             out[key] = fresh
-
-
-def _below_map(field: FieldInfo) -> Guide:
-    if field.ref:
-        return _guide(field.ref)
-    return _guide(field.values.ref) if field.values is not None else _BLIND
 
 
 def _directed(patch: Object) -> Object:
@@ -173,26 +179,50 @@ def _without_directives(value: Any) -> Any:
 # --- Lists -------------------------------------------------------------------------------------
 
 
-def _merge_list(original: list[Any], patch: list[Any], field: FieldInfo) -> list[Any]:
+def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any]:
+    known = _merge_known(original, patch, field) if field.key else None
+    return _merge_items(original, patch, field) if known is None else known
+
+
+def _merge_known(original: list[Any], patch: list[Any], field: Field) -> list[Any] | None:
+    """The usual case: a patch of items that are there, in the order in which they are.
+
+    None when there is more to it, be it a new item, another order, a directive or a mistake.
+    """
+    key = field.key
+    try:
+        places = {item[key]: index for index, item in enumerate(original)}
+        found = [-1 if DIRECTIVE in item else places[item[key]] for item in patch]
+    except (KeyError, TypeError):
+        return None
+    if len(places) < len(original) or found != sorted(set(found)) or -1 in found:
+        return None
+    merged = list(original)
+    guide = field.items
+    for index, item in zip(found, patch, strict=True):
+        merged[index] = _merge_map(merged[index], item, guide)
+    return merged
+
+
+def _merge_items(original: list[Any], patch: list[Any], field: Field) -> list[Any]:
     if not original and not patch:
         return original
     if not _of_objects(original, patch):
         merged = list(dict.fromkeys([*original, *patch]))
         return _arrange(merged, patch, original, "")
-    key = field.patch_merge_key
+    key = field.key
     if not key:
-        name = (field.items.ref if field.items else "").rsplit(".", 1)[-1]
+        name = field.listed.rsplit(".", 1)[-1]
         raise StrategicError(f"cannot merge lists without merge key for {name}")
     original, patch = _special_items(original, patch, key)
     merged = list(original)
     names = [item.get(key, _NOTHING) for item in merged]
-    guide = _below(field)
     for item in patch:
         if key not in item:
             raise _no_key(item, key)
         if item[key] in names:
             at = names.index(item[key])
-            merged[at] = _merge_map(merged[at], item, guide)
+            merged[at] = _merge_map(merged[at], item, field.items)
         else:
             merged.append(item)
             names.append(item[key])
@@ -284,16 +314,16 @@ def _order_lists(out: Object, patch: Object, guide: Guide) -> None:
         if before is None and change is None:
             continue
         field = guide.field(name)
-        _match_order(change or [], order, field.patch_merge_key)
+        _match_order(change or [], order, field.key)
         if change is None:
             merged = before or []
         elif before is None:
             merged = _without_directives(change)
         else:
-            merged = _merge_list(before, change, field) if _merges(field) else change
+            merged = _merge_list(before, change, field) if field.merges else change
         patch.pop(name, None)
-        served = _served_order(before or [], change or [], field.patch_merge_key)
-        out[name] = _arrange(merged, order, served, field.patch_merge_key)
+        served = _served_order(before or [], change or [], field.key)
+        out[name] = _arrange(merged, order, served, field.key)
 
 
 def _served_order(before: list[Any], change: list[Any], key: str) -> list[Any]:
