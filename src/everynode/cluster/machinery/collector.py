@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from everynode.clock import Clock
+from everynode.cluster.machinery.crew import Crew
 from everynode.cluster.machinery.graph import FOREGROUND, ORPHAN, Graph, Thing
 from everynode.cluster.machinery.kinds import Kinds, discover
 from everynode.cluster.machinery.objects import Bare, Node, Owner, Pod, decode_bare
@@ -30,7 +31,7 @@ from everynode.kube.transport import Transport
 from everynode.kube.watch import Watcher
 
 _LOG: Final = logging.getLogger(__name__)
-_WORKERS: Final = 16
+_AT_ONCE: Final = 16  # things looked at
 _RETRY: Final = 1.0
 _SOON: Final = 0.1
 _ABSENT: Final = 10_000  # owners known to be gone that are remembered
@@ -82,8 +83,8 @@ class Collector:
         self._kinds = Kinds([])
         self._absent: OrderedDict[str, None] = OrderedDict()
         self._puzzling: dict[str, None] = {}  # things whose owner is of a kind nobody knows
-        self._queue: OrderedDict[str, None] = OrderedDict()
-        self._work = asyncio.Semaphore(0)
+        self._queued: dict[str, None] = {}
+        self._crew: Crew[str] = Crew(self._look, most=_AT_ONCE)
         self._kinds_changed = asyncio.Event()
         self._shared = shared
         self._watchers: list[Watcher[Bare]] = []
@@ -100,8 +101,7 @@ class Collector:
             await self._shared.settled()
             for watcher in list(self._watchers):
                 await watcher.settled()
-            for _ in range(_WORKERS):
-                group.create_task(self._work_off())
+            group.create_task(self._crew.run())
             self._watchers.clear()
             while True:
                 await self._kinds_changed.wait()
@@ -204,26 +204,24 @@ class Collector:
     # --- What to do about it ---------------------------------------------------------------------
 
     def _look_at(self, uid: str) -> None:
-        if uid not in self._queue:
-            self._queue[uid] = None
-            self._work.release()
+        if uid not in self._queued:
+            self._queued[uid] = None
+            self._crew.put(uid)
 
-    async def _work_off(self) -> None:
-        while True:
-            await self._work.acquire()
-            uid, _ = self._queue.popitem(last=False)
-            thing = self.graph.things.get(uid)
-            if thing is None:
-                continue
-            try:
-                await self._handle(thing)
-            except NotFound:
-                pass  # the watch will tell
-            except Conflict:
-                self._timers.after(_SOON, partial(self._look_at, uid))
-            except KubeError as error:
-                _LOG.warning("%s, trying again", error)
-                self._timers.after(_RETRY, partial(self._look_at, uid))
+    async def _look(self, uid: str) -> None:
+        del self._queued[uid]
+        thing = self.graph.things.get(uid)
+        if thing is None:
+            return
+        try:
+            await self._handle(thing)
+        except NotFound:
+            pass  # the watch will tell
+        except Conflict:
+            self._timers.after(_SOON, partial(self._look_at, uid))
+        except KubeError as error:
+            _LOG.warning("%s, trying again", error)
+            self._timers.after(_RETRY, partial(self._look_at, uid))
 
     async def _handle(self, thing: Thing) -> None:
         if thing.lets_go:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from everynode.clock import Clock
+from everynode.kube.alarm import Alarm
 
 NEVER: Final = float("inf")
 
@@ -20,8 +21,8 @@ class Timers:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._sleeping_until = NEVER
-        self._sleeper: asyncio.Task[None] | None = None
-        self._sooner = asyncio.Event()
+        self._alarm = Alarm()
+        self._some = asyncio.Event()
 
     def now(self) -> float:
         """The time that timers go by."""
@@ -31,10 +32,9 @@ class Timers:
         """Have a function called at that time, or as soon as possible after it."""
         self._count += 1
         heapq.heappush(self._heap, (when, self._count, call))
-        if self._sleeper is None:
-            self._sooner.set()
-        elif when < self._sleeping_until:
-            self._sleeper.cancel()
+        self._some.set()
+        if when < self._sleeping_until:
+            self._alarm.ring()
 
     def after(self, seconds: float, call: Callable[[], None]) -> None:
         """Have a function called after that many real seconds."""
@@ -45,24 +45,14 @@ class Timers:
         while True:
             self._call_due()
             if not self._heap:
-                await self._sooner.wait()
-                self._sooner.clear()
+                self._some.clear()
+                await self._some.wait()
                 continue
             self._sleeping_until = self._heap[0][0]
-            await self._sleep(self._sleeping_until - self.now())
+            sleep = self._clock.sleep(self._sleeping_until - self.now())
+            await self._alarm.unless_rung(sleep)
 
     def _call_due(self) -> None:
         now = self.now()
         while self._heap and self._heap[0][0] <= now:
             heapq.heappop(self._heap)[2]()
-
-    async def _sleep(self, seconds: float) -> None:
-        """Sleep until then, or until something comes that is due before."""
-        sleeper = self._sleeper = asyncio.create_task(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait((sleeper,))
-        finally:
-            sleeper.cancel()
-            self._sleeper = None
-        if not sleeper.cancelled():
-            sleeper.result()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from everynode.cluster.machinery.crew import Crew
 from everynode.cluster.machinery.objects import decode_bare
 from everynode.kube.cache import number
 from everynode.kube.errors import KubeError, from_response, from_transport
@@ -27,39 +26,24 @@ class Writes:
 
     def __init__(self, transport: Transport, *, at_once: int = AT_ONCE) -> None:
         self._transport = transport
-        self._at_once = at_once
-        self._queue: deque[tuple[Request, Done]] = deque()
-        self._idle: deque[asyncio.Future[None]] = deque()
+        self._crew: Crew[tuple[Request, Done]] = Crew(self._carry, most=at_once)
         self.sent = 0
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._crew)
 
     def send(self, request: Request, done: Done) -> None:
         """Send a request when its turn comes; `done` gets the answer or what went wrong."""
-        self._queue.append((request, done))
-        if self._idle:
-            waiting = self._idle.popleft()
-            if not waiting.done():
-                waiting.set_result(None)
+        self._crew.put((request, done))
 
     async def run(self) -> None:
         """Send until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._at_once):
-                group.create_task(self._work())
+        await self._crew.run()
 
-    async def _work(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            if not self._queue:
-                waiting = loop.create_future()
-                self._idle.append(waiting)
-                await waiting
-                continue
-            request, done = self._queue.popleft()
-            self.sent += 1
-            done(await ask(self._transport, request))
+    async def _carry(self, item: tuple[Request, Done]) -> None:
+        request, done = item
+        self.sent += 1
+        done(await ask(self._transport, request))
 
 
 async def ask(transport: Transport, request: Request) -> Answer:
