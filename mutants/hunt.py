@@ -23,6 +23,7 @@ import msgspec
 from everynode.sim.draw import draw
 from everynode.sim.loop import SimLoop
 from everynode.sim.plan import Plan
+from everynode.sim.reference import compare
 from everynode.sim.scenarios import SCENARIOS
 from everynode.sim.traps import TRAPS
 from everynode.sim.world import World
@@ -86,6 +87,7 @@ def judge(name: str) -> tuple[str, str]:
     signal.setitimer(signal.ITIMER_PROF, PLAN_SECONDS)
     try:
         loop.run_until_complete(world.live())
+        compare(world)
     except Broken:
         return world.breaches[0].promise, world.breaches[0].message
     except TooLong:

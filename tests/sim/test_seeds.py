@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from everynode.sim.draw import draw
-from everynode.sim.world import play
+from everynode.sim.reference import play_beside
 
 GROUP = 10
 
@@ -14,7 +14,7 @@ GROUP = 10
 def test_worlds_full_of_faults_keep_every_promise(first: int) -> None:
     broken = {}
     for seed in range(first, first + GROUP):
-        result, _ = play(draw(seed))
+        result, _ = play_beside(draw(seed))
         if not result.kept:
             broken[seed] = result.breaches
     assert broken == {}

@@ -21,11 +21,12 @@ from everynode.clock import SystemClock
 from everynode.sim.campaign import Outcome, Tally, play_seed, spread
 from everynode.sim.enumerate import Unsound, crash_points, play_point, play_stale_point
 from everynode.sim.plan import Happening, Plan
+from everynode.sim.reference import play_beside
 from everynode.sim.replay import ReplayError, load, tell
 from everynode.sim.scenarios import SCENARIOS
 from everynode.sim.shrink import MOST_PLAYS, shrink
 from everynode.sim.timeline import timeline
-from everynode.sim.world import Result, play
+from everynode.sim.world import Result
 
 T = TypeVar("T")
 MOST_SHRUNK: Final = 3
@@ -97,7 +98,7 @@ def replay(path: Path, *, as_json: bool) -> None:
 
 def show(plan: Plan, *, as_json: bool) -> None:
     """Play one world, and print what happened in it; exits with 1 if a promise was broken."""
-    result, world = play(plan)
+    result, world = play_beside(plan)
     if as_json:
         said = {"plan": plan, "result": result, "timeline": list(timeline(world))}
         _print_json(said)

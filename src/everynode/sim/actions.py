@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from everynode.api.daemonset import Flavour
-from everynode.api.objects import Pod
 from everynode.api.times import format_time
 from everynode.kube import verbs
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
-from everynode.kube.requests import MERGE_PATCH, STRATEGIC_PATCH
+from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import (
     ADVANCED,
     ADVANCED_V1ALPHA1,
@@ -24,7 +22,7 @@ from everynode.kube.resources import (
     REVISIONS,
     Resource,
 )
-from everynode.sim.invariants.referee import node_of
+from everynode.sim.holdups import NAMESPACE, STUCK, Holdups
 from everynode.sim.plan import Happening, Object
 from everynode.sim.upheavals import Upheavals
 
@@ -32,12 +30,10 @@ if TYPE_CHECKING:
     from everynode.sim.door import Door
     from everynode.sim.world import World
 
-NAMESPACE: Final = "default"
 _STOPPED: Final = "sim.everynode.io/stopped"
 _SLOW: Final = "sim.everynode.io/slow"
 _NOT_READY: Final = "sim.everynode.io/not-ready"
 _PRESSURE: Final = "sim.everynode.io/pressure"
-_STUCK: Final = "sim.everynode.io/stuck"
 _OURS: Final = "sim.everynode.io/taint"
 KINDS: Final = {
     "apps/v1": DAEMONSETS,
@@ -65,7 +61,7 @@ _WINDOWS: Final = (
 )
 
 
-class Actions(Upheavals):
+class Actions(Upheavals, Holdups):
     """Everything that can be done to a world, by name."""
 
     def __init__(self, world: World, door: Door) -> None:
@@ -95,7 +91,8 @@ class Actions(Upheavals):
             await self._by_name[happening.what](happening)
 
     async def heal(self) -> None:
-        """Put right what nobody else would: nodes, kubelets, stuck pods."""
+        """Put right what nobody else would: nodes, kubelets, stuck pods, deaf programs."""
+        self._deaf_until = 0.0
         with suppress(KubeError):
             await self._set_images("")
         for process in self._world.processes.values():
@@ -108,7 +105,7 @@ class Actions(Upheavals):
             if node.spec.unschedulable or any(each.key == _OURS for each in node.spec.taints):
                 await self._try(self._set_taints(name, []))
         for pod in self._pods():
-            if _STUCK in pod.metadata.finalizers:
+            if STUCK in pod.metadata.finalizers:
                 await self._try(self._patch(PODS, pod.name, {"metadata": {"finalizers": None}}))
 
     async def tend(self) -> None:
@@ -240,15 +237,6 @@ class Actions(Upheavals):
         body = {"metadata": {"annotations": {"touched": str(happening.at)}}}
         await self._patch(ADVANCED_V1ALPHA1, name, body)
 
-    async def _do_release_hooks(self, happening: Happening) -> None:
-        """The program behind a preDelete hook lets every pod go."""
-        label = happening.args.get("label", "hook")
-        for pod in self._pods():
-            if pod.metadata.labels.get("lifecycle.apps.kruise.io/state"):
-                await self._try(
-                    self._patch(PODS, pod.name, {"metadata": {"labels": {label: None}}})
-                )
-
     # --- Nodes -----------------------------------------------------------------------------------
 
     async def _do_add_node(self, happening: Happening) -> None:
@@ -313,19 +301,6 @@ class Actions(Upheavals):
         body = {"spec": {"unschedulable": True}}
         await self._client.write(verbs.patch(NODES, self._node(happening), body), bytes)
 
-    async def _do_evict_pod(self, happening: Happening) -> None:
-        pod = self._pick_pod(happening)
-        if pod is not None:
-            body = {
-                "apiVersion": "policy/v1",
-                "kind": "Eviction",
-                "metadata": {"name": pod.name, "namespace": NAMESPACE},
-            }
-            request = verbs.create(
-                PODS, body, namespace=NAMESPACE, name=pod.name, subresource="eviction"
-            )
-            await self._client.write(request, bytes)
-
     # --- Pods ------------------------------------------------------------------------------------
 
     async def _do_fail_pod(self, happening: Happening) -> None:
@@ -352,7 +327,7 @@ class Actions(Upheavals):
         """A finalizer keeps a pod from going."""
         pod = self._pick_pod(happening)
         if pod is not None:
-            await self._patch(PODS, pod.name, {"metadata": {"finalizers": [_STUCK]}})
+            await self._patch(PODS, pod.name, {"metadata": {"finalizers": [STUCK]}})
 
     async def _do_quirk(self, happening: Happening) -> None:
         """Images behave differently from now on: `IMAGE WORDS` lines."""
@@ -388,28 +363,6 @@ class Actions(Upheavals):
     def _process(self, happening: Happening) -> Any:
         return self._world.processes[int(happening.args.get("index", 0))]
 
-    def _pods(self) -> list[Pod]:
-        return sorted(self._world.record.scene.pods.values(), key=lambda pod: pod.name)
-
-    def _pick_pod(self, happening: Happening) -> Pod | None:
-        node = self._node(happening)
-        found = [pod for pod in self._pods() if node_of(pod) == node and pod.metadata.controller]
-        return found[happening.args.get("which", 0) % len(found)] if found else None
-
-    def _node(self, happening: Happening) -> str:
-        """A node by name, or by its number among those that are there."""
-        node = happening.args.get("node", 0)
-        names = sorted(self._world.record.scene.nodes)
-        if isinstance(node, str):
-            return node
-        return names[node % len(names)] if names else "nowhere"
-
-    def _resource(self, name: str) -> Resource:
-        for ds in self._world.record.scene.sets.values():
-            if ds.name == name:
-                return DAEMONSETS if ds.flavour is Flavour.NATIVE else ADVANCED
-        return ADVANCED
-
     async def _for_a_while(self, happening: Happening, words: dict[str, str]) -> None:
         name = self._node(happening)
         await self._annotate(name, words)
@@ -420,10 +373,6 @@ class Actions(Upheavals):
     async def _again(self, seconds: float, name: str, words: dict[str, None]) -> None:
         await self._world.clock.sleep(seconds)
         await self._try(self._annotate(name, words))
-
-    async def _try(self, work: Awaitable[None]) -> None:
-        with suppress(KubeError):
-            await work
 
     async def _annotate(self, name: str, words: dict[str, str] | dict[str, None]) -> None:
         self._disturbed.add(name)
@@ -460,10 +409,6 @@ class Actions(Upheavals):
 
     async def _change(self, name: str, body: Object) -> None:
         await self._patch(self._resource(name), name, body)
-
-    async def _patch(self, resource: Resource, name: str, body: Object) -> None:
-        request = verbs.patch(resource, name, body, kind=MERGE_PATCH, namespace=NAMESPACE)
-        await self._client.write(request, bytes)
 
     async def _delete(self, resource: Resource, name: str, **options: Any) -> None:
         request = verbs.delete(resource, name, namespace=NAMESPACE, **options)

@@ -19,7 +19,8 @@ import msgspec
 from everynode.sim.draw import draw
 from everynode.sim.invariants.promise import Breach
 from everynode.sim.plan import Plan
-from everynode.sim.world import Result, play
+from everynode.sim.reference import play_beside
+from everynode.sim.world import Result
 
 T = TypeVar("T")
 _AHEAD: Final = 4  # pieces of work that wait for each worker
@@ -66,7 +67,7 @@ class Tally:
 def judge(plan: Plan) -> Result:
     """Play a plan; a world that cannot go on has broken a promise, too."""
     try:
-        return play(plan)[0]
+        return play_beside(plan)[0]
     except Exception as error:
         breach = Breach("S0", 0.0, f"the world came to an end: {type(error).__name__}: {error}")
         return Result(plan.seed, plan.name, 0.0, 0, 0, "", (breach,))

@@ -6,13 +6,17 @@ import random
 from typing import Any, Final
 
 from everynode.sim.faults import FAULTS, Fault
+from everynode.sim.holdups import holdups
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Object, Plan, Timing
+from everynode.sim.reference import harmless
 from everynode.sim.upheavals import LONG, upheavals
 from everynode.sim.variety import vary_manifests, vary_story
 
 TAIL_EVERY: Final = 20  # one seed in so many stays for the long quiet end
 ENCORE_EVERY: Final = 20  # one in so many must then show that it still works
+ALIKE_EVERY: Final = 20  # one in so many is compared with a world that begins with its last spec
+UNHARMED_EVERY: Final = 20  # one in so many is one update whose faults must not cost a pod
 _PATIENCE: Final = 3600.0  # seconds in which the world must settle
 _LONG_PATIENCE: Final = 8000.0
 _DISTURBED: Final = 90.0  # seconds in which things happen
@@ -20,11 +24,14 @@ _DISTURBED: Final = 90.0  # seconds in which things happen
 
 def draw(seed: int) -> Plan:
     """The plan of a seed."""
+    if seed % UNHARMED_EVERY == 3:
+        return harmless(seed)
     chance = random.Random(f"{seed}/draw")
     nodes = chance.choice((1, 2, 3, 3, 4, 4, 5, 6, 8))
     manifests, hooked = _manifests(chance, nodes)
     happenings = [*_story(chance, nodes), *_faults(chance, nodes), *vary_story(seed, nodes)]
     happenings += upheavals(seed, nodes, until=_DISTURBED)
+    happenings += holdups(seed, nodes, hooked=hooked, until=_DISTURBED)
     if hooked:
         times = [chance.uniform(10.0, _DISTURBED) for _ in range(5)]
         happenings += [Happening("release-hooks", at=round(t, 2)) for t in times]
@@ -43,6 +50,7 @@ def draw(seed: int) -> Plan:
         patience=_LONG_PATIENCE if jumped else _PATIENCE,
         tail=seed % TAIL_EVERY == 0,
         encore=seed % ENCORE_EVERY == 1,
+        from_its_end=seed % ALIKE_EVERY == 2,
         name=f"seed {seed}",
     )
 

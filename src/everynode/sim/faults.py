@@ -1,8 +1,9 @@
 """Everything that can go wrong, as named values: which happenings stand for which fault.
 
-Those of whole processes and servers are in `upheavals.py`. A list without a resource version is
-answered from the newest state by every API server, so that a lagging one (F3) shows in its watches
-alone. Pullers that are stuck and slow onlookers (F52, F53) are outside the simulation.
+Those of whole processes and servers are in `upheavals.py`, what keeps pods from going in
+`holdups.py`. A list without a resource version is answered from the newest state by every API
+server, so that a lagging one (F3) shows in its watches alone. Slow onlookers (F53) are outside the
+simulation.
 """
 
 from __future__ import annotations

@@ -58,6 +58,8 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     patience: float = 3600.0  # until when, after that, the world must have settled
     tail: bool = False  # stay for the long quiet end, with a restart and a change of leader
     encore: bool = False  # then update, fail and go back once more, with nothing in the way
+    from_its_end: bool = False  # then see whether its last spec alone gives the same (L6)
+    unharmed: bool = False  # then see whether it moves as many pods without its faults (L7)
     name: str = ""
 
     def without(self, index: int) -> Plan:

@@ -18,7 +18,7 @@ from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Plan, Timing
 from everynode.sim.record import Scene
 from everynode.sim.upheavals import EVERY
-from everynode.sim.world import World, play
+from everynode.sim.world import Result, World, play
 
 # Processes die, views lag, requests are lost: nothing of that touches a pod.
 HARMLESS: Final = (
@@ -29,6 +29,25 @@ _FAULTS: Final = tuple(each for each in EVERY if each.id in HARMLESS)
 _SETS: Final = ("daemonsets.apps", "daemonsets.apps.kruise.io")
 _UPDATE_AT: Final = 8.0
 _UNTIL: Final = 60.0
+_MOST_TOLD: Final = 3
+
+
+def play_beside(plan: Plan) -> tuple[Result, World]:
+    """Play a plan, and beside it the worlds with which it is to be compared."""
+    result, world = play(plan)
+    if result.kept:
+        compare(world)
+    return msgspec.structs.replace(result, breaches=tuple(world.breaches)), world
+
+
+def compare(world: World) -> None:
+    """Tell a world that has settled in what it differs from those beside it."""
+    if world.plan.from_its_end:
+        for text in paths(world)[:_MOST_TOLD]:
+            world.breach("L6", f"not as its last spec alone would have it: {text}")
+    if world.plan.unharmed:
+        for text in additional(world)[:_MOST_TOLD]:
+            world.breach("L7", text)
 
 
 # --- L6: the end does not depend on the way ------------------------------------------------------
@@ -112,16 +131,17 @@ def harmless(seed: int) -> Plan:
         controllers=chance.choice((1, 2)),
         happenings=(update, *faults),
         quiet_at=_UNTIL + 30.0,
-        name=f"harmless {seed}",
+        unharmed=True,
+        name=f"seed {seed}",
     )
 
 
-def additional(plan: Plan) -> list[str]:
+def additional(world: World) -> list[str]:
     """What was created and deleted more often, or less, than in the same plan without faults."""
+    plan = world.plan
     kept = tuple(each for each in plan.happenings if not each.fault)
-    _, faulty = play(plan)
     _, sound = play(msgspec.structs.replace(plan, happenings=kept))
-    ours, theirs = moves(faulty.record), moves(sound.record)
+    ours, theirs = moves(world.record), moves(sound.record)
     return [
         f"{node}: {ours[node, what]} pods were {what}, without faults {theirs[node, what]}"
         for node, what in sorted({**ours, **theirs})

@@ -19,6 +19,7 @@ from everynode.kube.errors import KubeError
 from everynode.kube.resources import CRDS
 from everynode.sim.edition import NEXT, THIS, grown
 from everynode.sim.faults import FAULTS, Fault, on_node, timed
+from everynode.sim.holdups import HOLDUPS
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Object
 
@@ -201,7 +202,7 @@ MORE: Final = (
     Fault("F49", "another set with the same selector", timed("overlap"), "overlap"),
     Fault("F51", "the CRD is removed and installed anew", timed("remove-crd", 60.0), "remove-crd"),
 )
-EVERY: Final = (*FAULTS, *MORE)
+EVERY: Final = (*FAULTS, *MORE, *HOLDUPS)
 
 
 def upheavals(seed: int, nodes: int, *, until: float) -> list[Happening]:

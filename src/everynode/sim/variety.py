@@ -19,7 +19,7 @@ Tale = Callable[[random.Random, float, int], list[Happening]]
 
 
 def vary_manifests(seed: int, manifests: tuple[Object, ...]) -> tuple[Object, ...]:
-    """Some tolerate every taint, select each other's pods, or are installed step by step."""
+    """Some tolerate all taints, select each other's pods, come step by step, or go quietly."""
     chance = random.Random(f"{seed}/manifests")
     first, *others = (copy.deepcopy(each) for each in manifests)
     if chance.random() < 0.3:
@@ -33,6 +33,9 @@ def vary_manifests(seed: int, manifests: tuple[Object, ...]) -> tuple[Object, ..
     held = "partition" in rolling or "selector" in rolling
     if held and first["apiVersion"] != "apps/v1" and chance.random() < 0.3:
         first["spec"]["scaleStrategy"] = {"partitionedScaling": True}
+    hook = first["spec"].get("lifecycle", {}).get("preDelete")
+    if hook and chance.random() < 0.4:
+        hook["markPodNotReady"] = True
     return (first, *others)
 
 

@@ -9,6 +9,7 @@ from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, RollingType
 from everynode.api.objects import Pod
 from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.referee import is_preparing
 from everynode.sim.invariants.views import by_controller, owner_uid
 from everynode.sim.record import Asked, Commit, Record
 
@@ -60,5 +61,11 @@ def most(ds: DaemonSet, pod: Pod) -> int:
     Coming and going, or the change of its images and their proof; opening its gate; waiting for its
     hook. In place it may also be resized first, and given up in the end.
     """
-    steps = 2 + bool(pod.spec.readiness_gates) + (ds.pre_delete is not None)
+    steps = 2 + bool(pod.spec.readiness_gates) + _marks(ds, pod)
     return steps + 2 * (ds.strategy.rolling is RollingType.IN_PLACE)
+
+
+def _marks(ds: DaemonSet, pod: Pod) -> int:
+    """How many writes tell a pod that it is to go; the hook for which they were may be gone."""
+    hook = ds.pre_delete
+    return 2 * is_preparing(pod) if hook is None else 1 + hook.mark_not_ready
