@@ -2,51 +2,54 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from everynode.cluster.machinery.writes import ask
-from everynode.kube.errors import KubeError, NotFound
+from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request
 from everynode.kube.resources import Resource
 from everynode.kube.transport import Transport
 
 # What somebody must be able to do with a kind before anybody looks after it.
 NEEDED: Final = ("list", "watch", "delete")
+_KIND: Final = "APIGroupDiscoveryList"
+_AGGREGATED: Final = f"application/json;g=apidiscovery.k8s.io;v=v2;as={_KIND}"
 
 
-class _Version(msgspec.Struct, rename="camel"):
-    group_version: str
+class _Answer(msgspec.Struct, rename="camel"):
+    kind: str = ""
+
+
+class _Entry(msgspec.Struct, rename="camel"):
+    resource: str
+    response_kind: _Answer = msgspec.field(default_factory=_Answer)
+    scope: str = ""
+    verbs: tuple[str, ...] = ()
+
+
+class _Version(msgspec.Struct):
     version: str
+    resources: list[_Entry] = []
 
 
-class _Group(msgspec.Struct, rename="camel"):
-    name: str
-    preferred_version: _Version
+class _Meta(msgspec.Struct):
+    name: str = ""
+
+
+class _Group(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
     versions: list[_Version] = []
 
 
 class _Groups(msgspec.Struct):
-    groups: list[_Group] = []
+    kind: str = ""
+    items: list[_Group] = []
 
 
-class _Entry(msgspec.Struct):
-    name: str
-    kind: str
-    namespaced: bool = False
-    verbs: tuple[str, ...] = ()
-
-
-class _Entries(msgspec.Struct):
-    resources: list[_Entry] = []
-
-
-_decode_groups: Final[Callable[[bytes], _Groups]] = msgspec.json.Decoder(_Groups).decode
-_decode_entries: Final[Callable[[bytes], _Entries]] = msgspec.json.Decoder(_Entries).decode
+_decode: Final[Callable[[bytes], _Groups]] = msgspec.json.Decoder(_Groups).decode
 
 
 class Kinds:
@@ -64,37 +67,30 @@ class Kinds:
 
 async def discover(transport: Transport) -> Kinds:
     """Ask a server for its kinds; raises KubeError when it does not say."""
-    groups = _decode_groups(await _read(transport, "/apis")).groups
-    places = [("", "v1"), *((group.name, version) for group in groups for version in _order(group))]
-    listed = await asyncio.gather(*(_entries(transport, *place) for place in places))
-    # A kind may be missing from the preferred version, so the first one that has it counts.
+    # Versions come in the order of preference; a kind may be missing from the preferred one, so
+    # the first that has it counts.
     found: dict[tuple[str, str], Resource] = {}
-    for resource in itertools.chain.from_iterable(listed):
-        found.setdefault((resource.group, resource.plural), resource)
+    for path in ("/api", "/apis"):
+        for group in await _groups(transport, path):
+            for version in group.versions:
+                for entry in version.resources:
+                    if all(verb in entry.verbs for verb in NEEDED):
+                        resource = _resource(group.metadata.name, version.version, entry)
+                        found.setdefault((resource.group, resource.plural), resource)
     return Kinds(list(found.values()))
 
 
-def _order(group: _Group) -> list[str]:
-    """The versions of a group, the preferred one first."""
-    versions = [group.preferred_version, *group.versions]
-    return list(dict.fromkeys(each.version for each in versions))
+def _resource(group: str, version: str, entry: _Entry) -> Resource:
+    kind, namespaced = entry.response_kind.kind, entry.scope == "Namespaced"
+    return Resource(group, version, entry.resource, kind, namespaced=namespaced)
 
 
-async def _entries(transport: Transport, group: str, version: str) -> list[Resource]:
-    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-    try:
-        entries = _decode_entries(await _read(transport, path))
-    except NotFound:
-        return []  # gone since the groups were listed
-    return [
-        Resource(group, version, entry.name, entry.kind, namespaced=entry.namespaced)
-        for entry in entries.resources
-        if "/" not in entry.name and all(verb in entry.verbs for verb in NEEDED)
-    ]
-
-
-async def _read(transport: Transport, path: str) -> bytes:
-    answer = await ask(transport, Request("GET", path))
+async def _groups(transport: Transport, path: str) -> list[_Group]:
+    """The groups with all their versions and kinds, as Kubernetes 1.30 and newer list them."""
+    answer = await ask(transport, Request("GET", path, accept=_AGGREGATED))
     if isinstance(answer, KubeError):
         raise answer
-    return answer.body
+    groups = _decode(answer.body)
+    if groups.kind != _KIND:
+        raise KubeError(f"GET {path}: Kubernetes 1.30 or newer is needed to list all kinds at once")
+    return groups.items
