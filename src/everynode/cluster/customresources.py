@@ -15,6 +15,7 @@ from everynode.cluster.conditions import set_condition
 from everynode.cluster.kinds import VERBS, Kind, Registry, Renamed, status_of
 from everynode.cluster.rules import Rules, World
 from everynode.cluster.schema import Filler, check
+from everynode.cluster.shape import custom_shape
 
 Object = dict[str, Any]
 
@@ -144,11 +145,19 @@ class CustomRules(Rules):
     def __init__(self, schema: Object, *, status: bool) -> None:
         self._schema = schema
         self._filler = Filler.of(schema, top=True)
+        below = (schema.get("properties") or {}).get("status")
+        self._status = below
+        self._status_filler = Filler.of({"properties": {"status": below}}) if below else None
         self.status = status
 
     def default(self, obj: Object) -> Object:
         """Fill in what the schema has defaults for."""
         made: Object = obj if self._filler is None else self._filler.fill(obj)
+        return made
+
+    def default_status(self, obj: Object) -> Object:
+        """Fill in the status alone: all the rest is put back to what it was."""
+        made: Object = obj if self._status_filler is None else self._status_filler.fill(obj)
         return made
 
     def prepare_update(self, new: Object, old: Object, world: World) -> None:
@@ -175,10 +184,12 @@ class CustomRules(Rules):
 
     def status_faults(self, new: Object, old: Object) -> list[Fault]:
         """What the schema forbids in a status; nothing else can have changed."""
-        below = (self._schema.get("properties") or {}).get("status")
-        if below is None or "status" not in new:
+        if self._status is None or "status" not in new:
             return list(check(new, self._schema))
-        return list(check(new["status"], below, "status", top=False))
+        fit = custom_shape(self._schema).fits.get("status")
+        if fit is not None and fit.takes(new["status"]):
+            return []
+        return list(check(new["status"], self._status, "status", top=False))
 
 
 def _content(obj: Object, *, status: bool) -> Object:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from everynode.api import types
+from everynode.cluster.fitting import Fit, fit_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,7 @@ class Shape:
         "atomic",
         "defaults",
         "fields",
+        "fits",
         "is_list",
         "is_map",
         "items",
@@ -65,6 +67,8 @@ class Shape:
         self.zeros: dict[str, Value] = {}
         # What a key of a MAP list counts as when an item leaves it out.
         self.defaults: dict[str, Value] = {}
+        # Members of custom objects of which can be said in one go that they are all right.
+        self.fits: dict[str, Fit] = {}
 
     def field(self, key: str) -> Shape | None:
         """The shape under a key of a map, None if the key is not allowed."""
@@ -175,6 +179,10 @@ def shape_of_schema(schema: Mapping[str, Value]) -> Shape:
     """The shape of custom objects with this OpenAPI v3 schema, metadata typed as everywhere."""
     shape = _from_schema(schema, open_map=False)
     shape.fields = {**shape.fields, **_object_members()}
+    for name, below in schema.get("properties", {}).items():
+        fit = fit_of(below) if name not in _object_members() else None
+        if fit is not None:
+            shape.fits[name] = fit
     return shape
 
 

@@ -157,19 +157,36 @@ def _custom(
     return clean, problems[:_MAX_PROBLEMS]
 
 
+def _fitting(value: Object, schema: Mapping[str, Any] | None) -> Object | None:
+    """A custom object if there is nothing wrong with it: the usual case, and the fast one."""
+    fits = custom_shape(schema).fits
+    clean: Object = {}
+    for key, member in value.items():
+        if key == "metadata":
+            made = _converted(member, types.OBJECT_META)
+        else:
+            made = member if key in fits and fits[key].takes(member) else None
+        if made is None:
+            return None
+        clean[key] = made
+    return clean
+
+
 def _changed(
     value: Object, schema: Mapping[str, Any] | None, known: Object
 ) -> tuple[Object, list[str]]:
     """A custom object of which only what differs from a known one is looked at."""
     same = _same(value, known)
     rest = {key: member for key, member in value.items() if key not in same}
-    clean, problems = _custom(rest, schema, rest)
+    fitting = _fitting(rest, schema)
+    clean, problems = _custom(rest, schema, rest) if fitting is None else (fitting, [])
     clean |= same
     return {key: clean[key] for key in value if key in clean}, problems
 
 
 # Any kind whose metadata is typed serves to check the metadata of the others.
 _ANY_OBJECT: Final = "io.k8s.api.core.v1.ConfigMap"
+_MAPS: Final = (Pairs, dict)
 
 
 def _without_nulls(metadata: Object) -> Object:
@@ -206,7 +223,7 @@ class _Pruner:
         """Any value without unknown fields."""
         if shape is WHOLE or shape is DEDUCED:
             return _plain(written)
-        if isinstance(written, Pairs | dict) and shape.is_map:
+        if isinstance(written, _MAPS) and shape.is_map:
             return self.map(written, shape, path)
         if isinstance(written, list) and not isinstance(written, Pairs) and shape.is_list:
             return [
