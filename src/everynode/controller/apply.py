@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import itertools
 from collections.abc import Callable
 from typing import Final, Protocol, TypeGuard
@@ -83,31 +84,40 @@ class Applier:
         self._soon = soon
         self._teller = teller
         self._order = itertools.count()
-        # Bounded by the decisions: a node has at most one write under way.
-        self._waiting: asyncio.PriorityQueue[tuple[int, int, Workload, Write]] = (
-            asyncio.PriorityQueue()
-        )
+        # A heap, bounded by the decisions: a node has at most one write under way.
+        self._waiting: list[tuple[int, int, Workload, Write]] = []
+        self._writing = 0
+        self._tasks: asyncio.TaskGroup | None = None
 
     def put(self, workload: Workload, write: Write) -> None:
         """Have a write carried out."""
         rank = _FIRST if write.action.because in _URGENT else _THEN
-        self._waiting.put_nowait((rank, next(self._order), workload, write))
+        heapq.heappush(self._waiting, (rank, next(self._order), workload, write))
+        self._employ()
 
     async def run(self) -> None:
         """Carry out writes until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(WRITERS):
-                group.create_task(self._work())
+        async with asyncio.TaskGroup() as self._tasks:
+            for _ in self._waiting:
+                self._employ()
+            await asyncio.get_running_loop().create_future()
+
+    def _employ(self) -> None:
+        """Take on a writer for what waits; most of the time nothing does, and there are none."""
+        if self._tasks is not None and self._writing < WRITERS:
+            self._writing += 1
+            self._tasks.create_task(self._work())
 
     async def _work(self) -> None:
-        while True:
-            _, _, workload, write = await self._waiting.get()
+        while self._waiting:
+            _, _, workload, write = heapq.heappop(self._waiting)
             starting_slowly = workload.starting_slowly
             done = workload.writes.get(write.action.node) is write and (
                 await self._carry_out(workload, write)
             )
             # What was done will be seen; only a slow start waits for the answer itself.
             (self._soon if done and not starting_slowly else self._now)(workload.key)
+        self._writing -= 1
 
     async def _carry_out(self, workload: Workload, write: Write) -> bool:
         """Send one write; whether the server did it."""

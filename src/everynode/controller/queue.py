@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import itertools
 from collections import OrderedDict
 from math import inf
 from typing import Final
@@ -30,8 +29,9 @@ class Queue:
         self._soon: OrderedDict[str, float] = OrderedDict()  # in the order of their times
         self._later: list[tuple[float, str]] = []
         self._wake_at: dict[str, float] = {}  # the earliest time asked for, per key
-        self._changed = asyncio.Event()
-        self._asleep_until = 0.0  # how long the consumer would sleep if nothing came
+        self._consumer: asyncio.Future[None] | None = None  # while it sleeps
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = inf
 
     def __len__(self) -> int:
         return len(self._due.keys() | self._soon.keys())
@@ -40,13 +40,14 @@ class Queue:
         """The key needs a look now."""
         if key not in self._due:
             self._due[key] = None
-            self._changed.set()
+            if self._consumer is not None and not self._consumer.done():
+                self._consumer.set_result(None)
 
     def add_soon(self, key: str) -> None:
         """The key needs a look, alone or with what else happens to it in a moment."""
         if key not in self._soon and key not in self._due:
             self._soon[key] = when = self._clock.now() + SOON
-            self._wake_by(when)
+            self._ring_at(when)
 
     def add_at(self, key: str, when: float) -> None:
         """The key needs a look at that time, or earlier if asked so before."""
@@ -56,7 +57,7 @@ class Queue:
             heapq.heappush(self._later, (when, key))
             if len(self._later) > 2 * len(self._wake_at) + _SPARE:
                 self._tidy()
-            self._wake_by(when)
+            self._ring_at(when)
 
     def _tidy(self) -> None:
         """Drop the times that earlier ones have superseded; they would stay until they come."""
@@ -77,31 +78,42 @@ class Queue:
                 key, _ = self._due.popitem(last=False)
                 self._soon.pop(key, None)
                 return key
-            self._changed.clear()
-            self._asleep_until = self._next_time()
-            await self._sleep(self._asleep_until - self._clock.now())
+            await self._sleep()
 
-    async def _sleep(self, seconds: float) -> None:
-        """Wait until something is due before its time, or for so long."""
-        if seconds == inf:
-            await self._changed.wait()
-            return
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(max(0.0, seconds) + _TICK, self._changed.set)
+    async def _sleep(self) -> None:
+        """Wait until a key is due; the timer is kept, whoever is due before it rings."""
+        self._consumer = asyncio.get_running_loop().create_future()
+        self._ring_at(self._next_time())
         try:
-            await self._changed.wait()
+            await self._consumer
+        except BaseException:
+            self._stop_timer()
+            raise
         finally:
-            timer.cancel()
+            self._consumer = None
 
     def _next_time(self) -> float:
         """When the next key is due by itself."""
-        times = [when for when, _ in self._later[:1]]
-        times += itertools.islice(self._soon.values(), 1)
-        return min(times, default=inf)
+        later = self._later[0][0] if self._later else inf
+        return min(later, next(iter(self._soon.values()), inf))
 
-    def _wake_by(self, when: float) -> None:
-        if when < self._asleep_until:
-            self._changed.set()
+    def _ring_at(self, when: float) -> None:
+        """Let the timer ring at that time, if it would ring later and somebody waits for it."""
+        if when < self._rings_at and self._consumer is not None:
+            self._stop_timer()
+            self._rings_at = when
+            delay = max(0.0, when - self._clock.now()) + _TICK
+            self._timer = asyncio.get_running_loop().call_later(delay, self._ring)
+
+    def _ring(self) -> None:
+        self._timer, self._rings_at = None, inf
+        self._move_due()
+        self._ring_at(self._next_time())
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._rings_at = None, inf
 
     def _move_due(self) -> None:
         now = self._clock.now()
