@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Final
 
 from everynode.clock import NAME_ALPHABET
@@ -22,6 +22,7 @@ class SimClock:
 
     def __init__(self, loop: SimLoop, seed: object, *, skew: float = 0.0) -> None:
         self._loop = loop
+        self.monotonic: Callable[[], float] = loop.time  # never goes back
         self._random = random.Random(f"{seed}/clock")
         self._skew = skew  # how far the wall clock is ahead
         self._waiting: dict[asyncio.Future[None], None] = {}
@@ -38,16 +39,9 @@ class SimClock:
             self._drifts_since = time
         return EPOCH + time + self._skew
 
-    def monotonic(self) -> float:
-        """A time that never goes back."""
-        return self._loop.time()
-
     async def sleep(self, seconds: float) -> None:
         """Wait in virtual time."""
-        if seconds > 0:
-            await self.pause(seconds)
-        else:
-            await self._turn()
+        await self.pause(seconds)
         if self._frozen_until > self._loop.time():
             await self.thaw()
 
@@ -58,11 +52,13 @@ class SimClock:
 
     async def pause(self, seconds: float) -> None:
         """Wait for something that goes on while the process does not."""
-        if seconds <= 0:
-            await self._turn()
-            return
         if self._dead:
             raise Killed
+        if seconds <= 0:
+            await _TURN
+            if self._dead:
+                raise Killed
+            return
         future = self._loop.create_future()
         timer = self._loop.call_later(seconds, _wake, future)
         self._waiting[future] = None
@@ -73,13 +69,6 @@ class SimClock:
             raise
         finally:
             self._waiting.pop(future, None)
-
-    async def _turn(self) -> None:
-        if self._dead:
-            raise Killed
-        await _TURN
-        if self._dead:
-            raise Killed
 
     @property
     def frozen(self) -> bool:

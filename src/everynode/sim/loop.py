@@ -13,7 +13,12 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from itertools import repeat
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
+from weakref import WeakSet
+
+import msgspec
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -29,36 +34,26 @@ class Endless(RuntimeError):
     """So many callbacks ran without time passing that they will never end."""
 
 
-class _Call(asyncio.Handle):
-    """A callback that waits for its turn; made without asking the loop what a real one asks."""
+class _Call(msgspec.Struct, eq=False):
+    """A callback that waits for its turn or its time: what a handle can do, and cheaper to make."""
 
-    __slots__ = ()
+    context: contextvars.Context
+    callback: Callable[..., object]
+    args: tuple[Any, ...]
+    at: float = 0.0
+    dropped: bool = False
 
-    def __init__(self, callback: Any, args: Any, loop: Any, context: Any) -> None:
-        self._context = contextvars.copy_context() if context is None else context
-        self._loop = loop
-        self._callback = callback
-        self._args = args
-        self._cancelled = False
-        self._repr = None
-        self._source_traceback = None
+    def cancel(self) -> None:
+        """Have it not called."""
+        self.dropped = True
 
+    def cancelled(self) -> bool:
+        """Whether it will not be called."""
+        return self.dropped
 
-class _Timer(asyncio.TimerHandle):
-    """A callback that waits for its time."""
-
-    __slots__ = ()
-
-    def __init__(self, when: float, callback: Any, args: Any, loop: Any, context: Any) -> None:
-        self._context = contextvars.copy_context() if context is None else context
-        self._loop = loop
-        self._callback = callback
-        self._args = args
-        self._cancelled = False
-        self._repr = None
-        self._source_traceback = None
-        self._when = when
-        self._scheduled = True
+    def when(self) -> float:
+        """At what virtual time a timer is due."""
+        return self.at
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -72,9 +67,11 @@ class SimLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._random = random.Random(f"{seed}/loop")
         self._now = 0.0
-        self._ready: deque[asyncio.Handle] = deque()
-        self._timers: list[tuple[float, float, int, asyncio.TimerHandle]] = []
+        self._ready: deque[_Call] = deque()
+        self._timers: list[tuple[float, float, int, _Call]] = []
         self._count = 0
+        # Kept here too: asyncio mixes them with those of all worlds that were played before.
+        self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
         self._closed = False
         self._stopping = False
         self.errors: list[dict[str, Any]] = []  # what nobody else took
@@ -92,9 +89,9 @@ class SimLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
         """Have a function called in this instant, after everything that is ready already."""
-        handle = _Call(callback, args, self, context)
-        self._ready.append(handle)
-        return handle
+        call = _Call(copy_context() if context is None else context, callback, args)
+        self._ready.append(call)
+        return call  # type: ignore[return-value]  # it does what a handle does
 
     def call_later(
         self,
@@ -106,10 +103,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """Have a function called after so many virtual seconds."""
         # Too short a delay would vanish in the rounding, and whoever waits would spin for ever.
         when = self._now + max(delay, _RESOLUTION) if delay > 0 else self._now
-        handle = _Timer(when, callback, args, self, context)
-        self._count += 1
-        heapq.heappush(self._timers, (when, self._random.random(), self._count, handle))
-        return handle
+        return self.call_at(when, callback, *args, context=context)
 
     def call_at(
         self,
@@ -119,13 +113,10 @@ class SimLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         """Have a function called at a virtual time."""
-        handle = _Timer(when, callback, args, self, context)
+        call = _Call(copy_context() if context is None else context, callback, args, when)
         self._count += 1
-        heapq.heappush(self._timers, (when, self._random.random(), self._count, handle))
-        return handle
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled timers are dropped when their time comes."""
+        heapq.heappush(self._timers, (when, self._random.random(), self._count, call))
+        return call  # type: ignore[return-value]  # it does what a handle does
 
     # --- Running -----------------------------------------------------------------------------
 
@@ -151,34 +142,34 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _turn(self) -> None:
         """Run everything that is ready, and what becomes so meanwhile."""
-        ready, count = self._ready, 0
-        while ready and not self._stopping:
-            handle: Any = ready.popleft()
-            if handle._cancelled:
+        ready = self._ready
+        for _ in repeat(None, self.MOST_AT_ONCE):
+            if not ready or self._stopping:
+                return
+            call = ready.popleft()
+            if call.dropped:
                 continue
-            count += 1
-            if count > self.MOST_AT_ONCE:
-                raise Endless(f"something spins at {self._now:.3f} s: {list(ready)[:3]}")
             try:
-                handle._context.run(handle._callback, *handle._args)
+                call.context.run(call.callback, *call.args)
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as error:
-                what = f"a callback failed: {handle!r}"
+                what = f"a callback failed: {call!r}"
                 self.call_exception_handler({"message": what, "exception": error})
+        raise Endless(f"something spins at {self._now:.3f} s: {list(ready)[:3]}")
 
     def _jump(self) -> None:
         """Go to the next instant at which something happens."""
         timers, ready = self._timers, self._ready
-        while timers and timers[0][3]._cancelled:
+        while timers and timers[0][3].dropped:
             heapq.heappop(timers)
         if not timers:
             raise Stuck("everybody waits and nobody will come")
         self._now = max(self._now, timers[0][0])
         while timers and timers[0][0] <= self._now:
-            handle = heapq.heappop(timers)[3]
-            if not handle._cancelled:
-                ready.append(handle)
+            call = heapq.heappop(timers)[3]
+            if not call.dropped:
+                ready.append(call)
 
     def stop(self) -> None:
         """End the present run after this turn."""
@@ -190,7 +181,7 @@ class SimLoop(asyncio.BaseEventLoop):
         asyncio.events._set_running_loop(self)
         try:
             for _ in range(_LAST_TURNS):
-                left = [task for task in asyncio.all_tasks(self) if not task.done()]
+                left = [task for task in self._tasks if not task.done()]
                 if not left:
                     break
                 for task in left:
@@ -211,6 +202,14 @@ class SimLoop(asyncio.BaseEventLoop):
         return self._closed
 
     # --- What asyncio asks of a loop ---------------------------------------------------------
+
+    def create_task(
+        self, coro: Any, *, name: Any = None, context: contextvars.Context | None = None
+    ) -> asyncio.Task[Any]:
+        """Begin something that goes on beside everything else."""
+        task = asyncio.Task(coro, loop=self, name=name, context=context)
+        self._tasks.add(task)
+        return task
 
     # Asked for every task and future there is; this is the fastest way to say no.
     get_debug = staticmethod(bool)
