@@ -20,11 +20,8 @@ class Accept:
 
     def __init__(self, header: str) -> None:
         self._header = header
-
-    @property
-    def special(self) -> bool:
-        """Whether anything but plain JSON may be wanted; the cheap question that comes first."""
-        return self._header not in ("", "application/json", "*/*", "application/json, */*")
+        # Whether anything but plain JSON may be wanted: the cheap question that comes first.
+        self.special = header not in ("", "application/json", "*/*", "application/json, */*")
 
     @cached_property
     def _wanted(self) -> list[tuple[str, dict[str, str]]]:

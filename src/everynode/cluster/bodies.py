@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -44,6 +45,12 @@ class Served(Protocol):
         ...
 
 
+@lru_cache(maxsize=64)
+def media_of(content_type: str) -> str:
+    """The type of a body, without its parameters; clients send the same few over and over."""
+    return content_type.partition(";")[0].strip()
+
+
 def read_object(
     body: bytes,
     *,
@@ -58,7 +65,7 @@ def read_object(
     apiVersion and kind may be missing, then the endpoint's are meant; unknown and duplicate
     fields refuse the request, warn or pass as `validation` (Strict, Warn, Ignore) says.
     """
-    media = content_type.partition(";")[0].strip() or JSON
+    media = media_of(content_type) or JSON
     if media not in MEDIA_TYPES or (media == protobuf.MEDIA_TYPE and type_name is None):
         raise unsupported_media_type(MEDIA_TYPES if type_name else (JSON, YAML))
     value, problems = _value(body, media, kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -12,6 +12,9 @@ from everynode.cluster.errors import bad_option, not_found
 from everynode.cluster.kinds import Kind, Registry
 from everynode.cluster.store import Collection, Record, Store
 from everynode.kube.requests import Request
+
+if TYPE_CHECKING:
+    from everynode.cluster.forms import Form
 
 Object = dict[str, Any]
 
@@ -47,37 +50,34 @@ class Place(msgspec.Struct, frozen=True):
 class Call:
     """A request whose address has been understood."""
 
-    __slots__ = ("_agent", "_now", "collection", "place", "query", "request", "site", "warnings")
+    __slots__ = (
+        "_agent",
+        "_now",
+        "collection",
+        "form",
+        "kind",
+        "name",
+        "namespace",
+        "query",
+        "request",
+        "site",
+        "subresource",
+        "warnings",
+    )
 
     def __init__(self, site: Site, request: Request, place: Place, *, agent: str = "") -> None:
         self.site = site
         self.request = request
-        self.place = place
+        self.kind = place.kind
+        self.namespace = place.namespace  # empty for all
+        self.name = place.name  # empty for the whole collection
+        self.subresource = place.subresource  # the part of the object, if only one is meant
         self.query = dict(request.query)
+        self.form: Form | None = None  # in which it is answered, once that is known
         self.collection: Collection = site.store.collection(place.kind.storage)
         self.warnings: list[str] = []
         self._agent = agent
         self._now = ""
-
-    @property
-    def kind(self) -> Kind:
-        """The kind the call is about."""
-        return self.place.kind
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of the address, empty for all."""
-        return self.place.namespace
-
-    @property
-    def name(self) -> str:
-        """The object's name, empty for the whole collection."""
-        return self.place.name
-
-    @property
-    def subresource(self) -> str:
-        """The part of the object, if only one is meant."""
-        return self.place.subresource
 
     @property
     def manager(self) -> str:

@@ -29,11 +29,11 @@ def allowed_seconds(request: Request) -> float | None:
 
     Who gives no time at all means that it does not matter; nonsense is refused for reads too.
     """
-    text = next((value for name, value in request.query if name == "timeout"), "")
-    if not text:
-        return None
-    seconds = parse_duration(text)
-    return seconds if seconds > 0 and request.method not in _READS else None
+    for name, text in request.query:
+        if name == "timeout":
+            seconds = parse_duration(text) if text else 0.0
+            return seconds if seconds > 0 and request.method not in _READS else None
+    return None
 
 
 @lru_cache(maxsize=256)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -20,6 +21,7 @@ _VERSIONS: Final = ("v1", "v1beta1")
 _METADATA: Final = "PartialObjectMetadata"
 _INCLUDED: Final = ("Metadata", "Object", "None")
 _HIDDEN: Final = keys.TEMPLATE_GENERATION.encode()
+_BODY: Final[Callable[[Record], bytes]] = attrgetter("body")
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -47,6 +49,12 @@ class Form(Protocol):
 
 def form_of(call: Call) -> Form:
     """The form that the client of a call prefers; refused if there is none that it takes."""
+    if call.form is None:
+        call.form = _preferred(call)
+    return call.form
+
+
+def _preferred(call: Call) -> Form:
     accept = accept_of(call.request.accept)
     if not accept.special:
         return Plain(call)
@@ -80,11 +88,8 @@ class Plain:
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._show: Callable[[Record], bytes] = call.show
-
-    def one(self, record: Record) -> bytes:
-        """The object."""
-        return self._show(record)
+        # Mostly objects are shown as they are stored.
+        self.one: Callable[[Record], bytes] = _BODY if call.kind.view is None else call.show
 
     def many(self, records: Sequence[Record], meta: Object) -> bytes:
         """A list, put together from stored bytes."""
@@ -92,7 +97,7 @@ class Plain:
         if kind.custom:
             meta = {"continue": "", **meta}
         head = {"kind": kind.lists, "apiVersion": kind.api_version, "metadata": meta}
-        bodies = [self._show(record) for record in records]
+        bodies = [self.one(record) for record in records]
         if not kind.custom:
             prefix = f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()
             cut = len(prefix)

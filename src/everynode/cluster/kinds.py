@@ -87,7 +87,10 @@ class Kind:
 
     def subresource(self, name: str) -> Subresource | None:
         """The subresource of that name."""
-        return next((sub for sub in self.subresources if sub.name == name), None)
+        for sub in self.subresources:
+            if sub.name == name:
+                return sub
+        return None
 
 
 def status_of(kind: str) -> Subresource:

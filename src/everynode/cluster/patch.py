@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from everynode.cluster import json_patch, strategic, strict
+from everynode.cluster.bodies import media_of
 from everynode.cluster.errors import Refusal
 from everynode.cluster.gotext import quote, show
 from everynode.cluster.mismatch import first_misfit
@@ -59,7 +59,7 @@ def patch_object(
         obj, unknown = strict.check(patched, type_name=type_name, schema=schema, known=known)
     except strict.DecodeError as error:
         text = str(error)
-        if _media(content_type) == STRATEGIC_PATCH and type_name is not None:
+        if media_of(content_type) == STRATEGIC_PATCH and type_name is not None:
             text = first_misfit(patched, type_name) or text
         raise _invalid(content, patched, content_type, text) from None
     problems += unknown
@@ -69,14 +69,9 @@ def patch_object(
     return obj, problems if validation == "Warn" else []
 
 
-@lru_cache(maxsize=64)
-def _media(content_type: str) -> str:
-    return content_type.partition(";")[0].strip()
-
-
 def _content(body: bytes, content_type: str, type_name: str | None) -> Any:
     """The decoded patch, of the sort its media type asks for."""
-    media = _media(content_type)
+    media = media_of(content_type)
     types = accepted(type_name)
     if media not in types or media == APPLY_PATCH:
         raise unsupported(type_name)
@@ -124,7 +119,7 @@ def unsupported(type_name: str | None) -> PatchError:
 
 
 def _patched(current: Object, content: Any, content_type: str, type_name: str | None) -> Object:
-    media = _media(content_type)
+    media = media_of(content_type)
     if media == JSON_PATCH:
         return _json_patched(current, content)
     if media == MERGE_PATCH:
@@ -157,7 +152,7 @@ def _patch_problems(body: bytes, content: Any, content_type: str) -> list[str]:
     """What is said twice in the patch itself, and what its operations do not know."""
     twice = duplicates(parse_pairs(body)) if says_twice(body, content) else []
     problems = [f'duplicate field "{path}"' for path in twice]
-    if _media(content_type) != JSON_PATCH:
+    if media_of(content_type) != JSON_PATCH:
         return problems
     for index, operation in enumerate(content):
         unknown = [key for key in operation if key not in _OPERATION_KEYS]
@@ -167,7 +162,7 @@ def _patch_problems(body: bytes, content: Any, content_type: str) -> list[str]:
 
 def _invalid(content: Any, patched: Object, content_type: str, why: str) -> PatchError:
     """A patch whose outcome is not an object of its kind."""
-    strategic_one = _media(content_type) == STRATEGIC_PATCH
+    strategic_one = media_of(content_type) == STRATEGIC_PATCH
     text = show(content) if strategic_one else msgspec.json.encode(patched).decode()
     message = f"Invalid value: {quote(text)}: {why}"
     cause = {"reason": "FieldValueInvalid", "message": message, "field": "patch"}

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from everynode.api.daemonset import Fault
 from everynode.cluster.apply import apply
-from everynode.cluster.bodies import read_applied
+from everynode.cluster.bodies import media_of, read_applied
 from everynode.cluster.calls import Call
 from everynode.cluster.errors import Refusal, bad_option, bad_request
 from everynode.cluster.gotext import quote
 from everynode.cluster.patch import patch_object
-from everynode.cluster.received import field_validation, media_type
+from everynode.cluster.received import field_validation
 from everynode.kube.requests import APPLY_PATCH
 
 Object = dict[str, Any]
@@ -21,7 +21,7 @@ _LONGEST_MANAGER: Final = 128
 
 def is_apply(call: Call) -> bool:
     """Whether the patch says what its sender wants to own."""
-    return media_type(call) == APPLY_PATCH
+    return media_of(call.request.content_type) == APPLY_PATCH
 
 
 def patched(call: Call, current: Object) -> Object:
@@ -102,14 +102,15 @@ def _group_version(api_version: object) -> str:
 def check_options(call: Call) -> None:
     """Refuse options that make no sense for this sort of patch."""
     manager = call.query.get("fieldManager", "")
-    if is_apply(call) and not manager:
-        raise bad_option("Patch", "fieldManager", "Required value: is required for apply patch")
-    if not is_apply(call) and "force" in call.query:
+    if is_apply(call):
+        if not manager:
+            raise bad_option("Patch", "fieldManager", "Required value: is required for apply patch")
+    elif "force" in call.query:
         raise bad_option("Patch", "force", "Forbidden: may not be specified for non-apply patch")
-    for index, character in enumerate(manager if not manager.isprintable() else ""):
-        if not character.isprintable():
-            what = f"invalid character U+{ord(character):04X} (at position {index})"
-            raise bad_option("Patch", "fieldManager", f"Invalid value: {quote(manager)}: {what}")
+    if not manager.isprintable():
+        index = next(at for at, character in enumerate(manager) if not character.isprintable())
+        what = f"invalid character U+{ord(manager[index]):04X} (at position {index})"
+        raise bad_option("Patch", "fieldManager", f"Invalid value: {quote(manager)}: {what}")
     if len(manager) > _LONGEST_MANAGER:
         message = f"Too long: may not be more than {_LONGEST_MANAGER} bytes"
         raise bad_option("Patch", "fieldManager", message)

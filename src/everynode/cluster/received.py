@@ -60,7 +60,9 @@ def _quickly(call: Call) -> Object | None:
     Members that come twice go unnoticed here, so this is not for whoever asked to be told.
     """
     kind = call.kind
-    if kind.type_name is None or "fieldValidation" in call.query or media_type(call) != JSON:
+    if kind.type_name is None or "fieldValidation" in call.query:
+        return None
+    if bodies.media_of(call.request.content_type) != JSON:
         return None
     decoder = _decoder(kind.type_name)
     if decoder is None:
@@ -123,8 +125,3 @@ def field_validation(call: Call) -> str:
         verb = {"POST": "Create", "PUT": "Update"}.get(call.request.method, "Patch")
         raise bad_option(verb, "fieldValidation", message)
     return value or "Warn"
-
-
-def media_type(call: Call) -> str:
-    """The type of the body, without its parameters."""
-    return call.request.content_type.partition(";")[0].strip()

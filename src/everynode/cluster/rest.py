@@ -179,10 +179,10 @@ class Api:
             return subresources.verb(call)
         method = call.request.method
         verbs = _OBJECT_VERBS if call.name else _COLLECTION_VERBS
-        if call.name and not any(verb in call.kind.verbs for verb, _ in verbs.values()):
-            raise no_such_resource()
         found = verbs.get(method)
         if found is None or found[0] not in call.kind.verbs:
+            if call.name and not any(verb in call.kind.verbs for verb, _ in verbs.values()):
+                raise no_such_resource()
             raise method_not_allowed()
         if call.kind.namespaced and not call.namespace and method != "GET":
             raise method_not_allowed()
