@@ -37,8 +37,12 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     time: float
     now: float  # the wall clock of whoever asked
     sent_at: float
-    floor: int  # what the asker had been told of all kinds when it decided, at least
-    floors: Mapping[str, int] = msgspec.field(default_factory=dict)  # the same of each kind
+    floors: Mapping[str, int] = {}  # what the asker surely knew of each kind when it decided
+
+    @property
+    def floor(self) -> int:
+        """What it surely knew of all kinds."""
+        return min(self.floors.values(), default=0)
 
 
 class Scene(msgspec.Struct, frozen=True, gc=False):

@@ -53,9 +53,8 @@ def _play(deed: Deed, manifest: dict[str, Any], *, controllers: int, images: str
         for request in deed(world):
             time, now = world.clock.monotonic(), world.clock.now()
             # Whoever knows everything up to now has no excuse.
-            version = world.api.store.version
-            floors = dict.fromkeys(WATCHED, version)
-            world.record.acting = Asked(ROGUE, request, time, now, time, version, floors)
+            floors = dict.fromkeys(WATCHED, world.api.store.version)
+            world.record.acting = Asked(ROGUE, request, time, now, time, floors)
             response = await world.api.handle(request)
             world.record.acting = None
             assert response.ok, response.body
