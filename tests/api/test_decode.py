@@ -3,32 +3,22 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from everynode.api.decode import (
-    ADDED,
-    BOOKMARK,
-    DELETED,
-    ERROR,
-    MODIFIED,
     DecodeError,
     Decoder,
     Shared,
     Sharing,
-    daemon_pods,
     decode_pod,
 )
 from everynode.api.objects import (
     ControllerRevision,
     Lease,
     Node,
-    ObjectMeta,
-    Partial,
     Pod,
-    PodMeta,
     Resources,
 )
 
@@ -101,103 +91,13 @@ def body_of(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def line_of(kind: str, value: Any) -> bytes:
-    return body_of({"type": kind, "object": value}) + b"\n"
-
-
-def test_an_event_gives_its_type_its_version_and_the_object() -> None:
-    event = Decoder(Pod).event(line_of(MODIFIED, pod_json()))
-    assert (event.type, event.version) == (MODIFIED, "41")
-    assert event.object is not None
-    assert event.object.name == "agent-1"
-    assert event.object.hash == "7c6f5d8b94"
-    assert event.object.spec.containers[0].resources.limits == {"memory": "1Gi"}
-    ready = event.object.condition("Ready")
+def test_a_pod_is_decoded_as_far_as_it_is_read() -> None:
+    pod = decode_pod(body_of(pod_json()))
+    assert (pod.name, pod.hash, pod.metadata.resource_version) == ("agent-1", "7c6f5d8b94", "41")
+    assert pod.spec.containers[0].resources.limits == {"memory": "1Gi"}
+    ready = pod.condition("Ready")
     assert ready is not None
     assert ready.last_transition_time is not None
-    assert (event.dropped, event.status, event.initial_end) == (None, None, False)
-
-
-def test_the_keys_of_an_event_may_come_in_any_order() -> None:
-    line = body_of({"object": pod_json(), "type": DELETED})
-    event = Decoder(Pod).event(line)
-    assert event.type == DELETED
-    assert event.object is not None
-
-
-@pytest.mark.parametrize(
-    ("annotations", "end"),
-    [
-        (None, False),
-        ({}, False),
-        ({"k8s.io/initial-events-end": "true"}, True),
-        ({"k8s.io/initial-events-end": "false"}, False),
-    ],
-)
-@pytest.mark.parametrize("kind", [Pod, Node])
-def test_a_bookmark_has_a_version_and_may_end_the_initial_events(
-    annotations: Json | None, end: bool, kind: type[Pod] | type[Node]
-) -> None:
-    meta = {"resourceVersion": "77", "annotations": annotations}
-    decoder: Decoder[Any] = Decoder(kind)
-    event = decoder.event(line_of(BOOKMARK, {"kind": kind.__name__, "metadata": meta}))
-    assert (event.type, event.version, event.object) == (BOOKMARK, "77", None)
-    assert event.initial_end is end
-
-
-@pytest.mark.parametrize("wanted", [None, daemon_pods])
-@pytest.mark.parametrize("start", [b"", b" "])
-def test_an_error_says_why(wanted: Any, start: bytes) -> None:
-    status = {
-        "kind": "Status",
-        "metadata": {},
-        "status": "Failure",
-        "message": "too old resource version: 1 (2)",
-        "reason": "Expired",
-        "code": 410,
-    }
-    event = Decoder(Pod, wanted=wanted).event(start + line_of(ERROR, status))
-    assert (event.type, event.object) == (ERROR, None)
-    assert event.status is not None
-    assert (event.status.code, event.status.reason) == (410, "Expired")
-    assert event.status.message == "too old resource version: 1 (2)"
-
-
-@pytest.mark.parametrize("owners", [[], [owner_of("ReplicaSet", "apps/v1")]])
-def test_a_pod_that_is_not_wanted_is_dropped_by_name(owners: list[Json]) -> None:
-    decoder = Decoder(Pod, wanted=daemon_pods)
-    foreign = pod_json("web-1", metadata={"ownerReferences": owners})
-    event = decoder.event(line_of(MODIFIED, foreign))
-    assert (event.type, event.version, event.object) == (MODIFIED, "41", None)
-    assert event.dropped is not None
-    assert (event.dropped.name, event.dropped.uid) == ("web-1", "uid-of-web-1")
-    assert decoder.item(body_of(foreign)) is None
-    assert decoder.one(body_of(foreign)).name == "web-1"
-
-
-def test_a_foreign_pod_that_only_speaks_of_daemonsets_is_dropped_too() -> None:
-    foreign = pod_json(metadata={"ownerReferences": [], "annotations": {"for": "DaemonSet"}})
-    event = Decoder(Pod, wanted=daemon_pods).event(line_of(ADDED, foreign))
-    assert event.object is None
-    assert event.dropped is not None
-
-
-@pytest.mark.parametrize("group", ["apps/v1", "apps.kruise.io/v1alpha1"])
-def test_pods_of_daemonsets_of_any_group_are_wanted(group: str) -> None:
-    own = pod_json(metadata={"ownerReferences": [owner_of(group=group)]})
-    event = Decoder(Pod, wanted=daemon_pods).event(line_of(ADDED, own))
-    assert event.object is not None
-    assert event.object.spec.node_name == "node-a"
-
-
-def test_an_interest_of_ones_own_keeps_pods_without_an_owner() -> None:
-    def orphans(metadata: PodMeta) -> bool:
-        return metadata.labels.get("app") == "agent"
-
-    orphan = pod_json(metadata={"ownerReferences": []})
-    event = Decoder(Pod, wanted=orphans).event(line_of(ADDED, orphan))
-    assert event.object is not None
-    assert event.object.status.phase == "Running"
 
 
 def test_alike_pods_share_what_is_alike() -> None:
@@ -291,9 +191,7 @@ NULLS = {
     ],
 )
 def test_a_null_is_as_good_as_nothing(changes: Json) -> None:
-    event = Decoder(Pod).event(line_of(ADDED, pod_json(**changes)))
-    assert event.object is not None
-    assert event.object.name == "agent-1"
+    assert decode_pod(body_of(pod_json(**changes))).name == "agent-1"
 
 
 def test_a_null_costs_nothing_of_the_rest() -> None:
@@ -302,26 +200,23 @@ def test_a_null_costs_nothing_of_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("body", "message"),
     [
-        (b"", "watch event of Pod: "),
-        (b'{"type":"ADDED","object":{"kind":"Po', "watch event of Pod: Input data was truncated"),
-        (b'{"type":"ADDED"}', "watch event of Pod: Object missing required field `object`"),
-        (b'{"type":"ERROR","object":[]}', "watch event of Pod: Expected `object`, got `array`"),
-        (b'{"type":"ADDED","object":null}', "Pod without a readable name: "),
-        (b'{"type":"ADDED","object":{"metadata":{"name":"a\xff"}}}', "Pod without a readable"),
-        (b'{"type":"ADDED","object":' + b'{"a":' * 100_000, "watch event of Pod: "),
-        (line_of(ADDED, {"metadata": {"name": 7}}), "Pod 7: Expected `str`, got `int`"),
+        (b"", "Pod without a readable name: Input data was truncated"),
+        (b'{"kind":"Po', "Pod without a readable name: Input data was truncated"),
+        (b"null", "Pod without a readable name: Expected `object`, got `null`"),
+        (b'{"metadata":{"name":"a\xff"}}', "Pod without a readable name: "),
+        (b'{"a":' * 100_000, "Pod without a readable name: "),
+        (b'{"metadata":{"name":7}}', "Pod 7: Expected `str`, got `int`"),
         (
-            line_of(ADDED, pod_json("a", spec={"nodeName": 1})),
+            body_of(pod_json("a", spec={"nodeName": 1})),
             "Pod kube-system/a: Expected `str`, got `int` - at `$.spec.nodeName`",
         ),
     ],
 )
-@pytest.mark.parametrize("wanted", [None, daemon_pods])
-def test_what_cannot_be_decoded_is_named(line: bytes, message: str, wanted: Any) -> None:
+def test_what_cannot_be_decoded_is_named(body: bytes, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
-        Decoder(Pod, wanted=wanted).event(line)
+        decode_pod(body)
     assert str(caught.value).startswith(message)
 
 
@@ -359,31 +254,11 @@ def test_a_revision_holds_its_own_bytes_with_every_null_in_them() -> None:
     revision = Decoder(ControllerRevision).one(body)
     assert revision.revision == 3
     assert bytes(revision.data) == data
-    again = Decoder(ControllerRevision).event(b'{"type":"ADDED","object":%b}' % body)
-    assert again.object is not None
-    assert bytes(again.object.data) == data
 
 
 def test_other_kinds_are_decoded_as_they_are() -> None:
     body = b'{"metadata":{"name":"l"},"spec":{"holderIdentity":"a","renewTime":null}}'
     assert Decoder(Lease).one(body).spec.holder_identity == "a"
-
-
-class Report(Partial, frozen=True):
-    metadata: ObjectMeta
-    size: int
-
-
-def test_a_kind_with_forms_of_its_own_is_read_by_its_own_reader() -> None:
-    def read(body: bytes) -> Report:
-        return Report(ObjectMeta(msgspec.json.decode(body, type=Pod).name), len(body))
-
-    decoder = Decoder(Report, read=read)
-    body = body_of(pod_json())
-    event = decoder.event(b'{"type":"ADDED","object":%b}' % body)
-    assert event.object == Report(ObjectMeta("agent-1"), len(body))
-    with pytest.raises(DecodeError, match="Report 7"):
-        decoder.one(b'{"metadata":{"name":7}}')
 
 
 def test_a_shared_value_is_the_first_that_was_equal() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable
-from typing import Any, Final, Generic, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -19,74 +19,20 @@ from everynode.api.objects import (
     Node,
     Pod,
     PodAnnotations,
-    PodMeta,
     Resources,
 )
 
-ADDED: Final = "ADDED"
-MODIFIED: Final = "MODIFIED"
-DELETED: Final = "DELETED"
-BOOKMARK: Final = "BOOKMARK"
-ERROR: Final = "ERROR"
-
-_INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-_ERROR_START: Final = b'{"type":"ERROR"'
-_DAEMONSET: Final = b'"DaemonSet"'
 _NO_ANNOTATIONS: Final = PodAnnotations()
 # Bytes that are no UTF-8 and JSON too deep to be true have errors of their own.
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class _Versioned(Protocol):
-    @property
-    def resource_version(self) -> str: ...
-
-
-class ApiObject(Protocol):
-    """What every decoded object has."""
-
-    @property
-    def metadata(self) -> _Versioned:
-        """At least the version of the object."""
-        ...
-
-
-T = TypeVar("T", bound=ApiObject)
+T = TypeVar("T")
 V = TypeVar("V")
-Wanted = Callable[[PodMeta], bool]
 
 
 class DecodeError(ValueError):
     """Bytes that are not the object they should be."""
-
-
-class Status(msgspec.Struct, frozen=True, gc=False):
-    """The answer of a server that refuses."""
-
-    code: int = 0
-    reason: str = ""
-    message: str = ""
-
-
-class WatchEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """One line of a watch.
-
-    `version` is where a new watch may take up. There is no object in a bookmark, in an error
-    (`status` says which) and where the pod is not wanted (`dropped` says which: a cache that holds
-    it must let it go).
-    """
-
-    type: str
-    version: str = ""
-    object: T | None = None
-    dropped: PodMeta | None = None
-    status: Status | None = None
-    initial_end: bool = False  # a bookmark that says: these were all that were there
-
-
-def daemon_pods(metadata: PodMeta) -> bool:
-    """Wants the pods that a DaemonSet of any group owns."""
-    return any(owner.kind == "DaemonSet" for owner in metadata.owner_references)
 
 
 # --- Sharing -----------------------------------------------------------------------------------
@@ -219,138 +165,30 @@ _SHARE: Final[dict[Any, Callable[[Any, Sharing], None]]] = {
 # --- Decoding ----------------------------------------------------------------------------------
 
 
-class _RawEvent(msgspec.Struct, gc=False):
-    type: str
-    object: msgspec.Raw
-
-
-class _PeekedPod(msgspec.Struct, gc=False):
-    metadata: PodMeta
-
-
-class _PeekedEvent(msgspec.Struct, gc=False):
-    type: str
-    object: _PeekedPod
-
-
-class _BookmarkMeta(msgspec.Struct, gc=False, rename="camel"):
-    resource_version: str = ""
-    annotations: dict[str, str] | None = None
-
-
-class _Bookmark(msgspec.Struct, gc=False):
-    metadata: _BookmarkMeta
-
-
-_raw_event = msgspec.json.Decoder(_RawEvent)
-_bookmark = msgspec.json.Decoder(_Bookmark)
-_status = msgspec.json.Decoder(Status)
-_peeked_event = msgspec.json.Decoder(_PeekedEvent)
-
-
 class Decoder(Generic[T]):
-    """Decodes all objects of one kind that one cache holds.
+    """Decodes all objects of one kind that one cache holds."""
 
-    `wanted`, for pods alone, drops the others before they cost anything. `read` makes the object
-    from its JSON where the kind has more than one form on the wire.
-    """
-
-    def __init__(
-        self,
-        kind: type[T],
-        *,
-        wanted: Wanted | None = None,
-        read: Callable[[bytes], T] | None = None,
-        sharing: Sharing | None = None,
-    ) -> None:
-        assert wanted is None or kind is Pod
+    def __init__(self, kind: type[T], *, sharing: Sharing | None = None) -> None:
         self._name = kind.__name__
-        self._wanted = wanted
-        self._read = read
         self._sharing = sharing or Sharing()
         self._share = _SHARE.get(kind)
-        wire: Any = kind if read is None else msgspec.Raw
-        event = msgspec.defstruct("_Event", [("type", str), ("object", wire)], gc=False)
-        self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
-        self._object: msgspec.json.Decoder[Any] = msgspec.json.Decoder(wire)
-
-    def event(self, line: bytes) -> WatchEvent[T]:
-        """One line of a watch; raises DecodeError."""
-        if self._read is not None or line.startswith(_ERROR_START):
-            return self._slow_event(line)
-        if self._wanted is not None and _DAEMONSET not in line:
-            foreign = _peek(line)
-            if foreign is not None and not self._wanted(foreign.object.metadata):
-                return _dropped(foreign.type, foreign.object.metadata)
-        try:
-            event = self._event.decode(line)
-        except _UNREADABLE:
-            return self._slow_event(line)
-        if event.type == BOOKMARK:
-            return self._slow_event(line)
-        return self._made(event.type, event.object)
+        self._object = msgspec.json.Decoder(kind)
 
     def one(self, body: bytes | msgspec.Raw) -> T:
-        """One object, wanted or not; raises DecodeError."""
-        found = self._decode(body)
+        """One object; raises DecodeError."""
+        try:
+            found = self._object.decode(body)
+        except _UNREADABLE as error:
+            found = self._second_try(body, error)
         if self._share is not None:
             self._share(found, self._sharing)
         return found
 
-    def item(self, body: bytes | msgspec.Raw) -> T | None:
-        """One object of a list, None where it is not wanted; raises DecodeError."""
-        return self._made(ADDED, self._decode(body)).object
-
-    def _made(self, kind: str, found: T) -> WatchEvent[T]:
-        if self._wanted is not None and not self._wanted(cast(PodMeta, found.metadata)):
-            return _dropped(kind, cast(PodMeta, found.metadata))
-        if self._share is not None:
-            self._share(found, self._sharing)
-        return WatchEvent(kind, found.metadata.resource_version, found)
-
-    def _slow_event(self, line: bytes) -> WatchEvent[T]:
-        """An event that is not just one object more, or whose object needs a second look."""
+    def _second_try(self, body: bytes | msgspec.Raw, error: Exception) -> T:
         try:
-            event = _raw_event.decode(line)
-            if event.type == ERROR:
-                return WatchEvent(ERROR, status=_status.decode(event.object))
-            if event.type == BOOKMARK:
-                meta = _bookmark.decode(event.object).metadata
-                end = (meta.annotations or {}).get(_INITIAL_EVENTS_END) == "true"
-                return WatchEvent(BOOKMARK, meta.resource_version, initial_end=end)
-        except _UNREADABLE as error:
-            raise DecodeError(f"watch event of {self._name}: {error}") from None
-        return self._made(event.type, self._decode(event.object))
-
-    def _decode(self, body: bytes | msgspec.Raw) -> T:
-        try:
-            if self._read is not None:
-                return self._read(bytes(body))
-            return cast(T, self._object.decode(body))
-        except _UNREADABLE as error:
-            found = None if self._read is not None else self._without_nulls(body)
-            if found is None:
-                raise DecodeError(f"{self._name} {_name_of(body)}: {error}") from None
-            return found
-
-    def _without_nulls(self, body: bytes | msgspec.Raw) -> T | None:
-        try:
-            return cast(T, self._object.decode(_without_nulls(body)))
+            return self._object.decode(_without_nulls(body))
         except _UNREADABLE:
-            return None
-
-
-def _peek(line: bytes) -> _PeekedEvent | None:
-    """Type and metadata of an event about a pod, None where it must be looked at again."""
-    try:
-        event = _peeked_event.decode(line)
-    except _UNREADABLE:
-        return None
-    return None if event.type in (BOOKMARK, ERROR) else event
-
-
-def _dropped(kind: str, metadata: PodMeta) -> WatchEvent[Any]:
-    return WatchEvent(kind, metadata.resource_version, dropped=metadata)
+            raise DecodeError(f"{self._name} {_name_of(body)}: {error}") from None
 
 
 def _without_nulls(body: bytes | msgspec.Raw) -> bytes:

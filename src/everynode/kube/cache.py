@@ -43,12 +43,14 @@ class Object(Protocol):
 
 
 T = TypeVar("T", bound=Object)
+Index = dict[str, dict[str, T]]  # objects by value and key
 
 
 def key_of(item: Object) -> str:
     """Return `namespace/name`, or the name alone where there is no namespace."""
-    namespace = getattr(item.metadata, "namespace", "")
-    return f"{namespace}/{item.metadata.name}" if namespace else item.metadata.name
+    meta = item.metadata
+    namespace = getattr(meta, "namespace", "")
+    return f"{namespace}/{meta.name}" if namespace else meta.name
 
 
 def number(version: str) -> int:
@@ -75,8 +77,8 @@ class Cache(Generic[T]):
         self.synced = False  # whether it ever held everything
         self._objects: dict[str, T] = {}
         self._graves: OrderedDict[str, int] = OrderedDict()
-        self._index_of = dict(indexes or {})
-        self._indexes: dict[str, dict[str, dict[str, T]]] = {name: {} for name in self._index_of}
+        self._indexes: dict[str, Index[T]] = {name: {} for name in indexes or {}}
+        self._indexed = [(of, self._indexes[name]) for name, of in (indexes or {}).items()]
         self._keep = keep
         self._quiet = quiet
         self._subscribers: list[Callable[[T | None, T | None], None]] = []
@@ -113,37 +115,42 @@ class Cache(Generic[T]):
         a backup is right all the same.
         """
         self._graves.clear()
-        fresh = {key_of(item): item for item in objects if self._wanted(item)}
-        for key in [key for key in self._objects if key not in fresh]:
-            self._remove(key)
+        keep = self._keep
+        fresh = {key_of(item): item for item in objects if keep is None or keep(item)}
+        for key, gone in [pair for pair in self._objects.items() if pair[0] not in fresh]:
+            self._remove(key, gone)
         for key, item in fresh.items():
             before = self._objects.get(key)
             if before is None or before.metadata.resource_version != item.metadata.resource_version:
-                self._put(key, item)
+                self._put(key, before, item)
         self.version = number(version)
         self.synced = True
 
     def upsert(self, item: T) -> None:
         """Take in a new or changed object, unless we know a newer state of it."""
         key, version = key_of(item), number(item.metadata.resource_version)
-        if version and version <= self._known_version(key):
+        before = self._objects.get(key)
+        if version and version <= self._known_version(key, before):
             return
-        self.version = max(self.version, version)
-        if self._wanted(item):
-            self._graves.pop(key, None)
-            self._put(key, item)
-        elif key in self._objects:
-            self._remove(key)
+        if version > self.version:
+            self.version = version
+        if self._keep is None or self._keep(item):
+            if before is None:
+                self._graves.pop(key, None)
+            self._put(key, before, item)
+        elif before is not None:
+            self._remove(key, before)
 
     def delete(self, item: T) -> None:
         """Let go of an object, unless a newer one has taken its place."""
         key, version = key_of(item), number(item.metadata.resource_version)
-        if version and version < self._known_version(key):
+        before = self._objects.get(key)
+        if version and version < self._known_version(key, before):
             return
         self.version = max(self.version, version)
         self._bury(key, version)
-        if key in self._objects:
-            self._remove(key)
+        if before is not None:
+            self._remove(key, before)
 
     def bookmark(self, version: str) -> None:
         """Everything up to this version has been told."""
@@ -151,12 +158,10 @@ class Cache(Generic[T]):
 
     # --- Inside ----------------------------------------------------------------------------------
 
-    def _wanted(self, item: T) -> bool:
-        return self._keep is None or self._keep(item)
-
-    def _known_version(self, key: str) -> int:
-        known = self._objects.get(key)
-        return number(known.metadata.resource_version) if known else self._graves.get(key, 0)
+    def _known_version(self, key: str, known: T | None) -> int:
+        if known is None:
+            return self._graves.get(key, 0)
+        return number(known.metadata.resource_version)
 
     def _bury(self, key: str, version: int) -> None:
         self._graves[key] = version
@@ -164,34 +169,33 @@ class Cache(Generic[T]):
         if len(self._graves) > _GRAVES:
             self._graves.popitem(last=False)
 
-    def _put(self, key: str, item: T) -> None:
-        before = self._objects.get(key)
+    def _put(self, key: str, before: T | None, item: T) -> None:
         self._objects[key] = item
-        self._reindex(key, before, item)
+        for value_of, index in self._indexed:
+            value = value_of(item)
+            if before is not None and (old := value_of(before)) != value:
+                _drop(index, old, key)
+            if value:
+                index.setdefault(value, {})[key] = item
         if before is None or not self._quiet or not _same(before, item):
-            self._tell(before, item)
+            for subscriber in self._subscribers:
+                subscriber(before, item)
 
-    def _remove(self, key: str) -> None:
-        before = self._objects.pop(key)
-        self._reindex(key, before, None)
-        self._tell(before, None)
-
-    def _reindex(self, key: str, before: T | None, after: T | None) -> None:
-        for name, value_of in self._index_of.items():
-            index = self._indexes[name]
-            old = value_of(before) if before is not None else ""
-            new = value_of(after) if after is not None else ""
-            if old and old != new:
-                entries = index[old]
-                del entries[key]
-                if not entries:
-                    del index[old]
-            if new and after is not None:
-                index.setdefault(new, {})[key] = after
-
-    def _tell(self, before: T | None, after: T | None) -> None:
+    def _remove(self, key: str, before: T) -> None:
+        del self._objects[key]
+        for value_of, index in self._indexed:
+            _drop(index, value_of(before), key)
         for subscriber in self._subscribers:
-            subscriber(before, after)
+            subscriber(before, None)
+
+
+def _drop(index: Index[T], value: str, key: str) -> None:
+    """Take an object out of an index, in which it is if it has a value there."""
+    if value:
+        entries = index[value]
+        del entries[key]
+        if not entries:
+            del index[value]
 
 
 def _same(before: Any, after: Any) -> bool:
