@@ -81,6 +81,7 @@ class Record:
         self.listeners: list[Callable[[Asked, int], None]] = []  # of requests
         self.births: dict[str, Commit] = {}  # of pods, by uid
         self.terms: dict[str, int] = {}  # the version at which a process last came to lead
+        self.leader: str | None = None  # the last that did
         self.changed_at = 0.0  # when anything but nodes and leases last changed
         self._known: dict[tuple[str, str], Kept] = {}
         self._time = time
@@ -107,18 +108,18 @@ class Record:
             listener(asked, status)
 
     def _committed(self, kind: str, change: Change) -> None:
-        self._hash.update(f"{self._time():.6f} {kind} {change.type} {change.version}\n".encode())
-        self._hash.update(change.record.body)
+        time, version, body = self._time(), change.version, change.record.body
+        self._hash.update(f"{time:.6f} {kind} {change.type} {version}\n".encode())
+        self._hash.update(body)
         if not self._keep:
             return
         key = (kind, change.record.key)
         before = self._known.pop(key, None)
-        after = _DECODERS[kind](change.record.body) if change.type != "DELETED" else None
+        after = _DECODERS[kind](body) if change.type != "DELETED" else None
         if after is not None:
             self._known[key] = after
         asked = self.acting
         actor = asked.actor if asked is not None else ""
-        time, version = self._time(), change.version
         commit = Commit(version, time, kind, change.type, before, after, asked, actor)
         self.commits.append(commit)
         self.scenes.append(_next(self.scenes[-1], commit))
@@ -133,6 +134,7 @@ class Record:
             holder = commit.before.spec.holder_identity if commit.before is not None else ""
             if holder != commit.after.spec.holder_identity:
                 self.terms[commit.actor] = commit.version
+                self.leader = commit.actor
         if commit.kind not in ("nodes", _LEASES):
             self.changed_at = commit.time
 

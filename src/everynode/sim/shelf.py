@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from everynode.api.affinity import pinned_node
 from everynode.api.objects import Pod
@@ -30,21 +30,20 @@ class Shelf(Mapping[str, T]):
 
     def __init__(self) -> None:
         self._blocks: list[list[dict[str, T]]] = []
-        # In which part a key is, if it is there; shared by all that came of the same beginning.
-        self._where: dict[str, int] = {}
+        # In which part of which block a key is, if it is there; shared by all that came of the
+        # same beginning.
+        self._where: dict[str, tuple[int, int]] = {}
         self._count = 0
 
     def __getitem__(self, key: str) -> T:
-        return self._part(self._where[key])[key]
+        return self._part(key)[key]
 
     def get(self, key: str, default: T | None = None) -> T | None:  # type: ignore[override]
         """The object under a key."""
-        at = self._where.get(key)
-        return default if at is None else self._part(at).get(key, default)
+        return self._part(key).get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        at = self._where.get(key)  # type: ignore[call-overload]
-        return at is not None and key in self._part(at)
+        return key in self._part(key)
 
     def __iter__(self) -> Iterator[str]:
         return chain.from_iterable(chain.from_iterable(self._blocks))
@@ -62,8 +61,7 @@ class Shelf(Mapping[str, T]):
 
     def put(self, key: str, value: T) -> Shelf[T]:
         """The same with one object more, or another."""
-        made = self._like()
-        part = made._open(key)
+        made, part = self._open(key)
         made._count += key not in part
         part[key] = value
         return made
@@ -72,39 +70,39 @@ class Shelf(Mapping[str, T]):
         """The same without an object."""
         if key not in self:
             return self
-        made = self._like()
-        del made._open(key)[key]
+        made, part = self._open(key)
         made._count -= 1
+        del part[key]
         return made
 
-    def _like(self) -> Shelf[T]:
-        made: Shelf[T] = Shelf.__new__(Shelf)
-        made._blocks, made._where, made._count = self._blocks, self._where, self._count
-        return made
-
-    def _part(self, at: int) -> dict[str, T]:
-        """A part as it is here; nothing is in those that came later."""
-        block, place = divmod(at, _BLOCK)
+    def _part(self, key: Any) -> dict[str, T]:
+        """The part where a key is if it is there at all; nothing is in those that came later."""
+        at = self._where.get(key)
+        if at is None:
+            return {}
+        block, place = at
         blocks = self._blocks
         if block >= len(blocks) or place >= len(blocks[block]):
             return {}
         return blocks[block][place]
 
-    def _open(self, key: str) -> dict[str, T]:
-        """The part in which the key belongs, as a copy of its own."""
+    def _open(self, key: str) -> tuple[Shelf[T], dict[str, T]]:
+        """Another shelf like this one, and its part for the key, which alone may be changed."""
         where = self._where
         at = where.get(key)
         if at is None:
-            at = where[key] = len(where) // _PART
-        number, place = divmod(at, _BLOCK)
-        blocks = self._blocks = self._blocks.copy()
-        while len(blocks) <= number:
+            at = where[key] = divmod(len(where) // _PART, _BLOCK)
+        block, place = at
+        made: Shelf[T] = Shelf.__new__(Shelf)
+        made._where, made._count = where, self._count
+        made._blocks = blocks = self._blocks.copy()
+        while len(blocks) <= block:
             blocks.append([])
-        block = blocks[number] = blocks[number].copy()
-        while len(block) <= place:
-            block.append({})
-        part = block[place] = block[place].copy()
-        return part
+        parts = blocks[block] = blocks[block].copy()
+        while len(parts) <= place:
+            parts.append({})
+        part = parts[place] = parts[place].copy()
+        return made, part
 
 
 class Pods(Mapping[str, Pod]):
@@ -148,12 +146,11 @@ class Pods(Mapping[str, Pod]):
         """The same after a pod came, changed or went."""
         made = Pods.__new__(Pods)
         made._all, made._by_node = self._all, self._by_node
-        if before is not None and after is not None and node_of(before) == node_of(after):
-            there = made.on(node_of(after))
-            kept = tuple(after if each.uid == after.uid else each for each in there)
-            made._by_node = made._by_node.put(node_of(after), kept)
-        else:
+        if before is None or after is None or (node := node_of(before)) != node_of(after):
             made._move(before, after)
+        else:
+            kept = [after if each.uid == after.uid else each for each in self.on(node)]
+            made._by_node = made._by_node.put(node, tuple(kept))
         if after is not None:
             made._all = made._all.put(after.uid, after)
         elif before is not None:

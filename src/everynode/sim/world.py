@@ -25,6 +25,7 @@ from everynode.sim.invariants import INVARIANTS
 from everynode.sim.invariants.pace import Pace
 from everynode.sim.invariants.promise import Breach, Invariant
 from everynode.sim.invariants.settled import complaints
+from everynode.sim.invariants.views import by_controller
 from everynode.sim.loop import SimLoop
 from everynode.sim.plan import Happening, Plan
 from everynode.sim.process import Process
@@ -76,6 +77,7 @@ class World:
         self.notes: list[tuple[float, str]] = []  # for the timeline
         self._incarnations: Counter[int] = Counter()
         self._invariants: list[Invariant] = [each(self.record) for each in INVARIANTS]
+        self._judges: dict[tuple[str, bool], list[Invariant]] = {}  # by kind, and whether ours
         self.record.judges.append(self._judge)
         self._pace = Pace(self.record)
         self.record.listeners.append(self._asked)
@@ -178,7 +180,7 @@ class World:
     def _is_settled(self) -> bool:
         """Whether nothing happens any more and nothing is missing."""
         busy = self.record.changed_at > self.clock.monotonic() - _LOOK
-        return not busy and not self._complaints()
+        return not busy and not any(complaints(self.record.scene, self.clock.now()))
 
     def _complaints(self) -> list[str]:
         """The first few things that are not as they should be."""
@@ -215,7 +217,12 @@ class World:
     # --- Judging -------------------------------------------------------------------------------
 
     def _judge(self, commit: Commit) -> None:
-        for invariant in self._invariants:
+        kind, ours = whose = commit.kind, by_controller(commit)
+        judges = self._judges.get(whose)
+        if judges is None:
+            judges = [each for each in self._invariants if each.looks_at(kind, ours=ours)]
+            self._judges[whose] = judges
+        for invariant in judges:
             for message in invariant.judge(commit):
                 self.breach(invariant.id, message)
 
@@ -274,7 +281,7 @@ def _beginning() -> tuple[int, tuple[tuple[str, Stored], ...]]:
 
 
 def _by_us(commit: Commit) -> bool:
-    return commit.actor.startswith("controller") and not commit.kind.startswith("leases")
+    return by_controller(commit) and not commit.kind.startswith("leases")
 
 
 def _is_tried(asked: Asked) -> bool:

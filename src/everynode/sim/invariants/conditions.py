@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.views import by_controller
+from everynode.sim.invariants.promise import SETS, Invariant
 from everynode.sim.record import Commit, body_of
-
-_KINDS = ("pods", "controllerrevisions.apps", "daemonsets.apps", "daemonsets.apps.kruise.io")
 
 
 class Preconditions(Invariant):
@@ -17,10 +14,12 @@ class Preconditions(Invariant):
 
     id: ClassVar[str] = "S12"
     title: ClassVar[str] = "every write carries its precondition"
+    kinds: ClassVar[tuple[str, ...]] = ("pods", "controllerrevisions.apps", *SETS)
+    ours: ClassVar[bool] = True
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at the request behind the commit."""
-        if commit.asked is None or not by_controller(commit) or commit.kind not in _KINDS:
+        if commit.asked is None:
             return
         request = commit.asked.request
         body = body_of(request)

@@ -12,7 +12,7 @@ from everynode.api.taints import untolerated
 from everynode.kube.requests import Request
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import Referee, meaning, node_of, wants
-from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, views
+from everynode.sim.invariants.views import Doubt, owner_uid, views
 from everynode.sim.record import Commit, body_of
 
 
@@ -21,10 +21,12 @@ class RightRevision(Invariant):
 
     id: ClassVar[str] = "S3"
     title: ClassVar[str] = "a held node comes back as what it was"
+    kinds: ClassVar[tuple[str, ...]] = ("pods",)
+    ours: ClassVar[bool] = True
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at a pod that was created."""
-        if commit.kind != "pods" or commit.type != "ADDED" or not by_controller(commit):
+        if commit.type != "ADDED":
             return
         pod: Pod = commit.after
         if "everynode.io/puller" in pod.metadata.labels:

@@ -9,7 +9,7 @@ from everynode.api.objects import Pod
 from everynode.api.times import seconds
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import Referee, is_seen, node_of, wants
-from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, views
+from everynode.sim.invariants.views import Doubt, owner_uid, views
 from everynode.sim.record import Commit
 
 _LONGEST: Final = 900.0
@@ -22,11 +22,11 @@ class Ended(Invariant):
 
     id: ClassVar[str] = "S7"
     title: ClassVar[str] = "an ended pod goes after its successor came, and that waits"
+    kinds: ClassVar[tuple[str, ...]] = ("pods",)
+    ours: ClassVar[bool] = True
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at the deletion of an ended pod, and at what is created beside one."""
-        if commit.kind != "pods" or not by_controller(commit):
-            return
         before: Pod | None = commit.before
         after: Pod | None = commit.after
         pod = after if before is None else before

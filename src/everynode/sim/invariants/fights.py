@@ -8,8 +8,7 @@ from itertools import islice
 from typing import ClassVar, Final
 
 from everynode.api.daemonset import DaemonSetStatus
-from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.views import by_controller
+from everynode.sim.invariants.promise import SETS, Invariant
 from everynode.sim.record import Commit, Record
 
 _TRUCE: Final = 60.0
@@ -21,6 +20,8 @@ class Fights(Invariant):
 
     id: ClassVar[str] = "S11"
     title: ClassVar[str] = "no fights over a status"
+    kinds: ClassVar[tuple[str, ...]] = SETS
+    ours: ClassVar[bool] = True
 
     def __init__(self, record: Record) -> None:
         super().__init__(record)
@@ -28,8 +29,6 @@ class Fights(Invariant):
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at a status that was written after somebody else's."""
-        if not commit.kind.startswith("daemonsets") or not by_controller(commit):
-            return
         if commit.asked is None or commit.before is None or commit.after is None:
             return
         yield from self._judge_pace(commit)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from everynode.api.daemonset import Hook
 from everynode.api.objects import Pod
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, views
+from everynode.sim.invariants.views import Doubt, owner_uid, views
 from everynode.sim.record import Commit
 
 
@@ -17,10 +17,12 @@ class Hooks(Invariant):
 
     id: ClassVar[str] = "S10"
     title: ClassVar[str] = "hooks hold"
+    kinds: ClassVar[tuple[str, ...]] = ("pods",)
+    ours: ClassVar[bool] = True
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at a pod that was deleted."""
-        if commit.kind != "pods" or commit.before is None or not by_controller(commit):
+        if commit.before is None:
             return
         before: Pod = commit.before
         going = commit.after is None or commit.after.terminating

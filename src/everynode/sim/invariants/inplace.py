@@ -12,7 +12,7 @@ from everynode.api import keys
 from everynode.api.objects import Container, Pod
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import gate_closed, is_in_place_done, meaning, template_in
-from everynode.sim.invariants.views import by_controller, owner_uid
+from everynode.sim.invariants.views import owner_uid
 from everynode.sim.record import Commit
 
 _state_of: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -23,10 +23,12 @@ class InPlace(Invariant):
 
     id: ClassVar[str] = "S9"
     title: ClassVar[str] = "in place: the gate first, then images and resources alone"
+    kinds: ClassVar[tuple[str, ...]] = ("pods",)
+    ours: ClassVar[bool] = True
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at a pod that was changed."""
-        if commit.kind != "pods" or commit.type != "MODIFIED" or not by_controller(commit):
+        if commit.type != "MODIFIED":
             return
         before, after = commit.before, commit.after
         if gate_closed(before) and not gate_closed(after) and not is_in_place_done(before):

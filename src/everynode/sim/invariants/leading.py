@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.views import by_controller
 from everynode.sim.record import Commit, Record
 
 
@@ -15,6 +14,7 @@ class Leading(Invariant):
 
     id: ClassVar[str] = "S13"
     title: ClassVar[str] = "only the leader writes"
+    ours: ClassVar[bool] = True
 
     def __init__(self, record: Record) -> None:
         super().__init__(record)
@@ -23,8 +23,6 @@ class Leading(Invariant):
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at who wrote."""
-        if not by_controller(commit):
-            return
         if commit.kind.startswith("leases"):
             self._leased = True
             holder = commit.after.spec.holder_identity if commit.after is not None else ""

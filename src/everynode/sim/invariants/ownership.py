@@ -8,7 +8,7 @@ from typing import ClassVar
 from everynode.api.objects import Pod
 from everynode.api.selector import matches
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.views import by_controller, owner_uid
+from everynode.sim.invariants.views import owner_uid
 from everynode.sim.record import Commit
 
 
@@ -17,11 +17,11 @@ class Ownership(Invariant):
 
     id: ClassVar[str] = "S6"
     title: ClassVar[str] = "only our own pods are written to"
+    kinds: ClassVar[tuple[str, ...]] = ("nodes", "pods")
+    ours: ClassVar[bool] = True
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at whose object was written."""
-        if not by_controller(commit):
-            return
         if commit.kind == "nodes":
             yield f"node {(commit.after or commit.before).name} was written to"
         if commit.kind != "pods" or commit.before is None:

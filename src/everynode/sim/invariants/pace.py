@@ -22,37 +22,41 @@ class Pace:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self._times: dict[str, deque[float]] = {}
-        self._what: dict[str, Counter[str]] = {}
+        self._recent: dict[str, deque[tuple[Asked, int]]] = {}  # by process; with its status
         self._told: set[str] = set()
         self._events = EventPace()
-        self._led_since: dict[str, float] = {}
+        self._led_since: dict[int, float] = {}  # by the version at which the lead was taken
 
     def asked(self, asked: Asked, status: int) -> Iterable[str]:
         """Look at one more request."""
-        actor, request = asked.actor, asked.request
+        actor = asked.actor
         if not actor.startswith("controller") or actor in self._told:
             return
-        yield from self._events.asked(asked)
-        yield from self._judge_lead(asked)
-        times = self._times.setdefault(actor, deque())
-        what = self._what.setdefault(actor, Counter())
-        times.append(asked.time)
-        what[f"{request.method} {request.path} -> {status}"] += 1
-        while times[0] < asked.time - _SECONDS:
-            times.popleft()
-        most = _AT_LEAST + _PER_NODE * len(self._record.scene.nodes)
-        if len(times) > most:
+        if asked.request.method != "GET":
+            yield from self._events.asked(asked)
+            yield from self._judge_lead(asked)
+        recent = self._recent.get(actor)
+        if recent is None:
+            recent = self._recent[actor] = deque()
+        recent.append((asked, status))
+        while recent[0][0].time < asked.time - _SECONDS:
+            recent.popleft()
+        count = len(recent)
+        if count > _AT_LEAST and count > _AT_LEAST + _PER_NODE * len(self._record.scene.nodes):
             self._told.add(actor)
-            often = ", ".join(f"{count} x {text}" for text, count in what.most_common(2))
-            yield f"{actor} made {len(times)} requests in {_SECONDS:.0f} s: {often}"
+            often = ", ".join(f"{times} x {text}" for text, times in _most_common(recent))
+            yield f"{actor} made {count} requests in {_SECONDS:.0f} s: {often}"
 
     def _judge_lead(self, asked: Asked) -> Iterable[str]:
         """Nobody begins a write while another leads, whatever the server makes of it."""
-        terms, request = self._record.terms, asked.request
-        if not terms or request.method == "GET":
+        leader, request = self._record.leader, asked.request
+        if leader is None:
             return
-        leader = max(terms, key=lambda actor: terms[actor])
-        since = self._led_since.setdefault(f"{leader}@{terms[leader]}", asked.time)
+        since = self._led_since.setdefault(self._record.terms[leader], asked.time)
         if "/leases" not in request.path and asked.actor != leader and asked.sent_at > since:
             yield f"S13: {asked.actor} asked for {request.method} {request.path}, {leader} led"
+
+
+def _most_common(recent: Iterable[tuple[Asked, int]]) -> list[tuple[str, int]]:
+    requests = ((asked.request, status) for asked, status in recent)
+    return Counter(f"{r.method} {r.path} -> {status}" for r, status in requests).most_common(2)

@@ -20,10 +20,12 @@ class OnePerNode(Invariant):
 
     id: ClassVar[str] = "S2"
     title: ClassVar[str] = "one pod per node, two at most while it surges"
+    kinds: ClassVar[tuple[str, ...]] = ("pods",)
+    ours: ClassVar[bool] = True
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at the node on which a pod was created."""
-        if commit.kind != "pods" or commit.type != "ADDED" or not by_controller(commit):
+        if commit.type != "ADDED":
             return
         pod: Pod = commit.after
         uid = owner_uid(pod)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
 from everynode.sim.record import Commit, Record
+
+SETS: Final = ("daemonsets.apps", "daemonsets.apps.kruise.io")
 
 
 class Breach(msgspec.Struct, frozen=True):
@@ -23,9 +25,15 @@ class Invariant:
 
     id: ClassVar[str] = ""
     title: ClassVar[str] = ""
+    kinds: ClassVar[tuple[str, ...]] = ()  # of objects whose commits it judges; all where empty
+    ours: ClassVar[bool] = False  # whether it judges only what controllers write
 
     def __init__(self, record: Record) -> None:
         self.record = record
+
+    def looks_at(self, kind: str, *, ours: bool) -> bool:
+        """Whether commits of this kind, by a controller or by somebody else, are its matter."""
+        return (ours or not self.ours) and (not self.kinds or kind in self.kinds)
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """What is wrong with this commit."""

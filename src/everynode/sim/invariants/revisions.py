@@ -22,11 +22,11 @@ class Revisions(Invariant):
 
     id: ClassVar[str] = "S8"
     title: ClassVar[str] = "revisions are kept while they are used and never change"
+    kinds: ClassVar[tuple[str, ...]] = ("controllerrevisions.apps",)
+    ours: ClassVar[bool] = True
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at a revision that was written."""
-        if commit.kind != "controllerrevisions.apps" or not by_controller(commit):
-            return
         before, after = commit.before, commit.after
         if after is None:
             yield from self._judge_deletion(commit, before)

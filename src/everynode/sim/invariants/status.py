@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from everynode.api.daemonset import DaemonSet
-from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.promise import SETS, Invariant
 from everynode.sim.invariants.referee import Referee
 from everynode.sim.invariants.tally import MANY
-from everynode.sim.invariants.views import Doubt, by_controller, views
+from everynode.sim.invariants.views import Doubt, views
 from everynode.sim.record import Commit
 
 
@@ -18,11 +18,11 @@ class Status(Invariant):
 
     id: ClassVar[str] = "S11"
     title: ClassVar[str] = "the status is a recount and never goes back"
+    kinds: ClassVar[tuple[str, ...]] = SETS
+    ours: ClassVar[bool] = True
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at a status that was written."""
-        if not commit.kind.startswith("daemonsets") or not by_controller(commit):
-            return
         if commit.before is None or commit.after is None:
             return
         before: DaemonSet = commit.before

@@ -34,16 +34,22 @@ class Tally:
         self._wanted = set(referee.wanted)
         self._up_from: dict[str, float] = {}  # of nodes that are not up for good
         for node in sorted(self._wanted):
-            self.look(scene, node)
+            self.count(scene, node)
 
     def look(self, scene: Scene, node: str) -> None:
-        """Something happened on a node."""
+        """A node came, changed or went."""
         found = scene.nodes.get(node)
         if found is None or not wants(self._ds.template).runs(found):
             self._wanted.discard(node)
             self._up_from.pop(node, None)
             return
         self._wanted.add(node)
+        self.count(scene, node)
+
+    def count(self, scene: Scene, node: str) -> None:
+        """The pods of a node changed."""
+        if node not in self._wanted:
+            return
         referee = Referee(scene, self._ds, inf)
         since = min(map(self._since, filter(referee.is_up, referee.pods_on(node))), default=inf)
         if since == -inf:
@@ -88,19 +94,18 @@ class Tallies:
         """One more step of history."""
         if not self._found:
             return
+        scene = self._record.scene
         if commit.kind == "pods":
             places = [node_of(pod) for pod in (commit.before, commit.after) if pod is not None]
             for node in dict.fromkeys(places):
-                self._look(node)
+                for tally in self._found.values():
+                    tally.count(scene, node)
         elif commit.kind == "nodes":
             found = commit.before if commit.after is None else commit.after
-            self._look(found.name)
+            for tally in self._found.values():
+                tally.look(scene, found.name)
         elif commit.kind.startswith("controllerrevisions"):
             self._found.clear()
-
-    def _look(self, node: str) -> None:
-        for tally in self._found.values():
-            tally.look(self._record.scene, node)
 
     def allows(self, commit: Commit, pod: Pod) -> bool:
         """Whether a taking is plainly right in the state in which it was carried out."""

@@ -10,7 +10,7 @@ from everynode.api.daemonset import DaemonSet, RollingType
 from everynode.api.objects import Pod
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import is_preparing
-from everynode.sim.invariants.views import by_controller, owner_uid
+from everynode.sim.invariants.views import owner_uid
 from everynode.sim.record import Asked, Commit, Record
 
 _Stretch = tuple[str, int]  # the pod's revision, and what people wanted when it was changed
@@ -21,6 +21,8 @@ class Thrift(Invariant):
 
     id: ClassVar[str] = "L3"
     title: ClassVar[str] = "no more writes than steps, and none while there is nothing to do"
+    kinds: ClassVar[tuple[str, ...]] = ("pods",)
+    ours: ClassVar[bool] = True
 
     def __init__(self, record: Record) -> None:
         super().__init__(record)
@@ -28,8 +30,6 @@ class Thrift(Invariant):
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at a pod that we wrote to."""
-        if commit.kind != "pods" or not by_controller(commit):
-            return
         before, pod = commit.before, commit.after if commit.after is not None else commit.before
         ds = self.record.scene.sets.get(owner_uid(pod))
         if ds is None or keys.PULLER in pod.metadata.labels:
