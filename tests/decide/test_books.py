@@ -58,6 +58,19 @@ def test_what_is_struck_out_leaves_nothing_behind(fleet: dict[str, int]) -> None
     assert books.sums == EMPTY
 
 
+@given(fleets, fleets)
+@settings(max_examples=50, deadline=None)
+def test_a_node_judged_again_is_entered_as_if_it_were_new(
+    before: dict[str, int], after: dict[str, int]
+) -> None:
+    books, anew = Books(), Books()
+    books.add_all([judged(name, number) for name, number in before.items()])
+    for name in before:
+        books.replace(judged(name, before[name]), judged(name, after.get(name, 0)))
+    anew.add_all([judged(name, after.get(name, 0)) for name in before])
+    assert shown(books) == shown(anew)
+
+
 def test_nodes_wait_in_their_queue_by_name() -> None:
     books = Books()
     books.add_all([judged("n2", 0), judged("n1", 0), judged("n3", 1)])

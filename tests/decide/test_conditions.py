@@ -7,7 +7,7 @@ import pytest
 
 from everynode.api.daemonset import Fault
 from everynode.api.objects import Condition
-from everynode.decide.conditions import Picture, write_conditions
+from everynode.decide.conditions import Picture, describe, write_conditions
 from tests.decide.fleet import NOW, at
 
 
@@ -18,7 +18,7 @@ def picture(**more: Any) -> Picture:
 
 
 def written(shown: Picture, *observed: Condition, now: float = NOW) -> dict[str, Condition]:
-    return {each.type: each for each in write_conditions(shown, observed, now)}
+    return {each.type: each for each in write_conditions(describe(shown), observed, now)}
 
 
 def test_the_four_conditions_are_always_there() -> None:
@@ -129,15 +129,15 @@ def test_time_moves_only_when_the_status_does() -> None:
 
 
 def test_what_says_the_same_is_kept_as_it_was_observed() -> None:
-    first = write_conditions(picture(), (), NOW)
-    again = write_conditions(picture(), first, NOW + 99)
+    first = write_conditions(describe(picture()), (), NOW)
+    again = write_conditions(describe(picture()), first, NOW + 99)
     assert again == first
     assert all(one is other for one, other in zip(first, again, strict=True))
 
 
 def test_conditions_of_others_survive_in_their_place() -> None:
     other = Condition("Blessed", "True", "Bishop", "by hand", at(NOW - 7))
-    mine = write_conditions(picture(), (), NOW)
+    mine = write_conditions(describe(picture()), (), NOW)
     observed = (mine[0], other, *mine[1:])
-    assert write_conditions(picture(), observed, NOW + 1) == observed
-    assert write_conditions(picture(), (other,), NOW)[0] is other
+    assert write_conditions(describe(picture()), observed, NOW + 1) == observed
+    assert write_conditions(describe(picture()), (other,), NOW)[0] is other

@@ -82,6 +82,14 @@ def test_a_slow_start_bounds_creates_further() -> None:
     assert acts(make(), *missing(5), create_limit=0) == []
 
 
+def test_a_slow_start_goes_on_as_soon_as_more_creates_are_allowed() -> None:
+    ledger = Ledger(make(), missing(3))
+    assert [len(ledger.decide(NOW, NOTHING, create_limit=n).actions) for n in (0, 0, 1, 1, 3)] == [
+        *(0, 0, 1),
+        *(0, 2),
+    ]
+
+
 # --- Own actions -------------------------------------------------------------------------------
 
 
@@ -174,6 +182,17 @@ def test_at_rest_nothing_is_written() -> None:
     assert again.actions == ()
     assert again.status is first.status
     assert again.wake_at is None
+
+
+def test_what_somebody_else_made_of_our_conditions_is_put_right_though_no_node_changed() -> None:
+    ledger = Ledger(make(), [see("n1", pod(NEW))])
+    ours = ledger.decide(NOW, NOTHING).status
+    assert ledger.decide(NOW, ours).status is ours
+    spoilt = msgspec.structs.replace(ours, conditions=ours.conditions[1:], ready=7)
+    mended = ledger.decide(NOW + 1, spoilt).status
+    assert mended.ready == 1
+    assert {each.type for each in mended.conditions} == {each.type for each in ours.conditions}
+    assert ledger.decide(NOW + 2, ours).status is ours
 
 
 def test_a_stuck_rollout_says_what_it_waits_for() -> None:

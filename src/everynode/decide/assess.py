@@ -28,6 +28,7 @@ _LATE: Final = {
     reasons.IN_PLACE: (reasons.IN_PLACE_LATE, 600.0),
 }
 _TURN: Final = Reason(reasons.TURN, "waits for its turn")
+_WRITING: Final = Wish(reason=Reason(reasons.WRITING, "what we wrote last is not seen yet"))
 
 
 def survey(plan: Plan, view: NodeView) -> Survey:
@@ -85,6 +86,8 @@ def assess(
 
 def _wish(node: Situation) -> Wish:
     """What the node wants now: first things put in order, then what is missing, then the update."""
+    if node.view.writes:
+        return _WRITING  # whatever it wanted, it would have to wait
     if not node.eligible.should_continue:
         return empty(node)
     steps = tidy(node) + carry_on(node) if node.pods.all else ()
@@ -96,8 +99,6 @@ def _explain(node: Situation, wish: Wish) -> Reason:
     view = node.view
     if view.trouble and (wish.queue or node.busy):  # else it is over, whatever it was
         return Reason(reasons.REFUSED, reasons.shorten(view.trouble))
-    if view.writes:
-        return Reason(reasons.WRITING, "what we wrote last is not seen yet")
     if wish.reason is not None:
         return wish.reason
     pod = node.kept_target or node.kept_old

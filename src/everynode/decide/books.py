@@ -50,34 +50,37 @@ class Books:
 
     def add(self, made: Assessment) -> None:
         """Enter one assessment."""
-        for index, value in _parts(made.profile):
-            self._totals[index] += value
-        if made.queue:
-            self.queues[made.queue].add(made.name)
-        if made.reason.code not in QUIET:
-            self._waiting.setdefault(made.reason.code, SortedList()).add(made.name)
-        if made.wake_at is not None:
-            self._timers.add((made.wake_at, made.name))
+        self._count(made.profile, 1)
+        self._line_up(made)
+        self._note(made)
+        self._set_timer(made)
 
     def remove(self, made: Assessment) -> None:
         """Strike out one assessment."""
-        for index, value in _parts(made.profile):
-            self._totals[index] -= value
-        if made.queue:
-            self.queues[made.queue].remove(made.name)
-        waiting = self._waiting.get(made.reason.code)
-        if waiting is not None:
-            waiting.remove(made.name)
-            if not waiting:
-                del self._waiting[made.reason.code]
-        if made.wake_at is not None:
-            self._timers.discard((made.wake_at, made.name))
+        self._count(made.profile, -1)
+        self._step_out(made)
+        self._strike(made)
+        self._stop_timer(made)
+
+    def replace(self, before: Assessment, made: Assessment) -> None:
+        """Enter a node's next assessment for the one before; mostly little is different."""
+        if made.profile != before.profile:
+            self._count(before.profile, -1)
+            self._count(made.profile, 1)
+        if made.queue is not before.queue:
+            self._step_out(before)
+            self._line_up(made)
+        if made.reason.code != before.reason.code:
+            self._strike(before)
+            self._note(made)
+        if made.wake_at != before.wake_at:
+            self._stop_timer(before)
+            self._set_timer(made)
 
     def add_all(self, fleet: Collection[Assessment]) -> None:
         """Enter many at once: sorting a whole list is cheaper than finding each one's place."""
         for profile, times in Counter([made.profile for made in fleet]).items():
-            for index, value in _parts(profile):
-                self._totals[index] += value * times
+            self._count(profile, times)
         for queue in Queue:
             if queue:
                 self.queues[queue].update([made.name for made in fleet if made.queue is queue])
@@ -86,6 +89,41 @@ class Books:
             names = [made.name for made in fleet if made.reason.code == code]
             self._waiting.setdefault(code, SortedList()).update(names)
         self._timers.update([(m.wake_at, m.name) for m in fleet if m.wake_at is not None])
+
+    # --- The parts of an assessment ----------------------------------------------------------
+
+    def _count(self, profile: Profile, times: int) -> None:
+        totals = self._totals
+        for index, value in _parts(profile):
+            totals[index] += value * times
+
+    def _line_up(self, made: Assessment) -> None:
+        if made.queue:
+            self.queues[made.queue].add(made.name)
+
+    def _step_out(self, made: Assessment) -> None:
+        if made.queue:
+            self.queues[made.queue].remove(made.name)
+
+    def _note(self, made: Assessment) -> None:
+        code = made.reason.code
+        if code not in QUIET:
+            self._waiting.setdefault(code, SortedList()).add(made.name)
+
+    def _strike(self, made: Assessment) -> None:
+        waiting = self._waiting.get(made.reason.code)
+        if waiting is not None:
+            waiting.remove(made.name)
+            if not waiting:
+                del self._waiting[made.reason.code]
+
+    def _set_timer(self, made: Assessment) -> None:
+        if made.wake_at is not None:
+            self._timers.add((made.wake_at, made.name))
+
+    def _stop_timer(self, made: Assessment) -> None:
+        if made.wake_at is not None:
+            self._timers.discard((made.wake_at, made.name))
 
 
 @lru_cache(maxsize=1024)

@@ -56,25 +56,33 @@ class Picture(msgspec.Struct, frozen=True):
         return self.desired - self.updated - self.to_come - self.held
 
 
+def describe(picture: Picture) -> tuple[Condition, ...]:
+    """What our conditions say of the fleet, whatever was said before; they carry no times yet."""
+    return (
+        _progressing(picture),
+        _available(picture),
+        _complete(picture),
+        _paused(picture),
+        _surge_cannot_fit(picture),
+        _faulty(picture),
+    )
+
+
 def write_conditions(
-    picture: Picture, observed: Sequence[Condition], now: float
+    said: Iterable[Condition], observed: Sequence[Condition], now: float
 ) -> tuple[Condition, ...]:
     """The conditions to be stored: ours renewed, those of others untouched and in their place.
 
     A condition that says the same as before is kept as it was observed; its time moves only when
     its status does.
     """
-    ours = {each.type: each for each in _always(picture)}
-    for each in _exceptional(picture):
-        known = any(old.type == each.type for old in observed)
-        if known or each.status == "True":
-            ours[each.type] = each
+    ours = {each.type: each for each in said}
     written = []
     for old in observed:
         renewed = ours.pop(old.type, None)
         written.append(old if renewed is None else _renew(old, renewed, now))
-    written += [_renew(None, each, now) for each in ours.values()]
-    return tuple(written)
+    fresh = [new for new in ours.values() if new.status == "True" or new.type not in EXCEPTIONAL]
+    return (*written, *(_renew(None, new, now) for new in fresh))
 
 
 def _renew(old: Condition | None, new: Condition, now: float) -> Condition:
@@ -86,20 +94,13 @@ def _renew(old: Condition | None, new: Condition, now: float) -> Condition:
     return msgspec.structs.replace(new, last_transition_time=old.last_transition_time)
 
 
-def _always(picture: Picture) -> Iterable[Condition]:
-    yield _progressing(picture)
-    yield _available(picture)
-    yield _complete(picture)
-    yield _paused(picture)
-
-
-def _exceptional(picture: Picture) -> Iterable[Condition]:
-    yield _surge_cannot_fit(picture)
-    yield _faulty(picture)
-
-
 def _condition(kind: str, status: bool, reason: str, message: str) -> Condition:
     return Condition(kind, "True" if status else "False", reason, message)
+
+
+_NOT_PAUSED: Final = _condition(PAUSED, False, "NotPaused", "")
+_FITS: Final = _condition(SURGE_CANNOT_FIT, False, "Fits", "")
+_NO_FAULTS: Final = _condition(FAULTY, False, "NoFaults", "")
 
 
 def _progressing(picture: Picture) -> Condition:
@@ -127,14 +128,14 @@ def _available(picture: Picture) -> Condition:
 
 def _paused(picture: Picture) -> Condition:
     if not picture.paused:
-        return _condition(PAUSED, False, "NotPaused", "")
+        return _NOT_PAUSED
     message = f"{_updated(picture)}; the others stay as they are until the update is resumed"
     return _condition(PAUSED, True, "Paused", message)
 
 
 def _surge_cannot_fit(picture: Picture) -> Condition:
     if not picture.clashing:
-        return _condition(SURGE_CANNOT_FIT, False, "Fits", "")
+        return _FITS
     message = (
         f"on {picture.clashing} nodes the new pod needs a host port that the old one holds: nothing"
         " is started there; set maxUnavailable instead of maxSurge"
@@ -144,7 +145,7 @@ def _surge_cannot_fit(picture: Picture) -> Condition:
 
 def _faulty(picture: Picture) -> Condition:
     if not picture.faults:
-        return _condition(FAULTY, False, "NoFaults", "")
+        return _NO_FAULTS
     message = "; ".join(str(fault) for fault in picture.faults)
     return _condition(FAULTY, True, "BadValues", message)
 

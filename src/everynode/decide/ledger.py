@@ -8,6 +8,7 @@ decides the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import msgspec
 
@@ -28,7 +29,7 @@ from everynode.decide.budget import (
     resolve,
     take_room,
 )
-from everynode.decide.conditions import EXCEPTIONAL, Picture, write_conditions
+from everynode.decide.conditions import EXCEPTIONAL, Picture, describe, write_conditions
 from everynode.decide.plan import Plan
 from everynode.decide.scope import Scope
 from everynode.decide.status import write_status
@@ -61,6 +62,13 @@ class Ledger:
         self._assessments: dict[str, Assessment] = {}
         self._books = Books()
         self._changed: dict[str, None] = dict.fromkeys(self._views)
+        self._stir()
+
+    def _stir(self) -> None:
+        """Forget what holds only as long as no assessment changes."""
+        self._vain: set[int | None] = set()  # limits of creates with which there is nothing to do
+        self._said: tuple[Condition, ...] | None = None  # by the conditions
+        self._last: Decision | None = None  # if it left everything as it was
 
     def set_plan(self, plan: Plan) -> None:
         """Go by another plan; every node is judged anew unless the plan says the same."""
@@ -79,6 +87,7 @@ class Ledger:
         self._views.pop(node, None)
         self._changed.pop(node, None)
         self._scope.drop(node)
+        self._stir()
         before = self._assessments.pop(node, None)
         if before is not None:
             self._books.remove(before)
@@ -107,11 +116,27 @@ class Ledger:
         self._settle(now)
         if self.plan.idle is not None:
             return Decision((), status, self._books.wake_at, self.plan.idle)
-        actions = _Round(self, now, create_limit).run()
-        conditions = write_conditions(self._picture(), status.conditions, now)
+        actions = self._serve(now, create_limit)
+        if self._last is not None and self._last.status is status:
+            return self._last
+        if self._said is None:
+            self._said = describe(self._picture())
+        conditions = write_conditions(self._said, status.conditions, now)
         written = write_status(self.plan, self.sums, status, conditions)
         notices = _notices(status.conditions, conditions)
-        return Decision(tuple(actions), written, self._books.wake_at, notices)
+        decision = Decision(actions, written, self._books.wake_at, notices)
+        if written is status and not actions:
+            self._last = decision
+        return decision
+
+    def _serve(self, now: float, create_limit: int | None) -> tuple[PodAction, ...]:
+        """Grant what can be granted; where nothing could, nothing can until something changes."""
+        if create_limit in self._vain:
+            return ()
+        actions = _Round(self, now, create_limit).run()
+        if not actions:
+            self._vain.add(create_limit)
+        return tuple(actions)
 
     def _picture(self) -> Picture:
         books, plan = self._books, self.plan
@@ -139,6 +164,7 @@ class Ledger:
         self._changed.update(dict.fromkeys(self._books.ring(now)))
         if not self._changed:
             return
+        self._stir()
         changed, self._changed = self._changed, {}
         surveys: dict[str, Survey | None] = {name: self._survey(name) for name in changed}
         for name in self._scope.settle():
@@ -150,10 +176,11 @@ class Ledger:
             return
         for name, found in surveys.items():
             before = self._assessments.get(name)
-            if before is not None:
-                self._books.remove(before)
             made = self._assessments[name] = self._assess(name, found, now)
-            self._books.add(made)
+            if before is None:
+                self._books.add(made)
+            else:
+                self._books.replace(before, made)
 
     def _survey(self, name: str) -> Survey:
         view = self._views[name]
@@ -268,7 +295,8 @@ class _Round:
         waiting = self.ledger._books.queues[queue]
         if room <= 0 or not waiting:
             return 0
-        names = list(waiting[-room:])[::-1] if last_first else list(waiting[:room])
+        # A slice would first count through the whole list.
+        names = list(islice(reversed(waiting) if last_first else waiting, room))
         made = [action for name in names for action in self.ledger._grant(name, self.now)]
         self.actions += made
         self.ledger._settle(self.now)

@@ -135,13 +135,20 @@ def _next(node: Situation, pod: Pod) -> PatchPod | Recreate | None:
 def _failed_in_place(node: Situation) -> tuple[Pod, str] | None:
     """The pod whose in-place update came to nothing, and why."""
     for pod in node.kept:
-        if _may_be_changing(node, pod) and _is_taken(node, pod):
+        if _may_have_failed(node, pod) and _is_taken(node, pod):
             if _is_unresizable(node, pod):
                 return pod, "the API server refuses to resize it"
             step = _next(node, pod)
             if isinstance(step, Recreate):
                 return pod, step.reason
     return None
+
+
+def _may_have_failed(node: Situation, pod: Pod) -> bool:
+    """Whether an update was begun: a pod at the target without a record of one was made there."""
+    noted = pod.metadata.annotations
+    recorded = noted.inplace_state or noted.inplace_state_old
+    return bool(recorded or pod.hash != node.plan.target_hash) and _may_be_changing(node, pod)
 
 
 def _is_unresizable(node: Situation, pod: Pod) -> bool:
