@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tests.cluster.asking import PODS, Cluster
-from tests.cluster.test_podparts import BUDGETS, budget, running
+from tests.cluster.test_podparts import BUDGETS, budget, evict, running
 
 
 async def test_budget_is_counted_when_somebody_looks(cluster: Cluster) -> None:
@@ -29,3 +29,13 @@ async def test_looking_twice_writes_once(cluster: Cluster) -> None:
     await running(cluster, "p")
     first = await cluster.read(f"{BUDGETS}/b")
     assert await cluster.read(f"{BUDGETS}/b") == first
+
+
+async def test_who_takes_the_name_of_an_evicted_pod_counts_as_healthy(cluster: Cluster) -> None:
+    await budget(cluster, minAvailable=1)
+    for name in ("p", "q"):
+        await running(cluster, name)
+    assert (await evict(cluster, "p", gracePeriodSeconds=0)).status == 201
+    await running(cluster, "p")
+    assert (await cluster.read(f"{BUDGETS}/b"))["status"]["disruptionsAllowed"] == 1
+    assert (await evict(cluster, "q", gracePeriodSeconds=0)).status == 201

@@ -47,8 +47,7 @@ def count(call: Call, budget: Object) -> Object:
         if _selects(budget, pod["metadata"].get("labels") or {})
         and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
     ]
-    names = [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-    disrupted = {k: v for k, v in (old.get("disruptedPods") or {}).items() if k in names}
+    disrupted = _disrupted(old.get("disruptedPods") or {}, pods)
     healthy = sum(
         1
         for pod in pods
@@ -71,6 +70,16 @@ def count(call: Call, budget: Object) -> Object:
     }
     set_condition(status, _allowed(allowed, meta.get("generation", 0)), call.now)
     return status
+
+
+def _disrupted(noted: Object, pods: list[Object]) -> Object:
+    """Who is evicted and does not show it yet; a successor may have the same name."""
+    born = {
+        pod["metadata"]["name"]: pod["metadata"]["creationTimestamp"]
+        for pod in pods
+        if "deletionTimestamp" not in pod["metadata"]
+    }
+    return {name: time for name, time in noted.items() if name in born and born[name] < time}
 
 
 def take(call: Call, budget: Object, pod: str, *, dry_run: bool) -> None:

@@ -162,6 +162,24 @@ _ALL: Final = {
         *(_at(10.0 + 5.0 * i, "release-hooks") for i in range(6)),
         quiet_at=50.0,
     ),
+    "stuck-hook": _scenario(
+        "the program behind the hook answers nobody, and the way back",
+        daemonset(rolling={"maxUnavailable": 1}, **_HOOKED),
+        Happening("hold-hooks", at=6.0, seconds=1000.0),
+        _update(8.0),
+        _at(12.0, "release-hooks"),
+        _update(16.0, "agent:v1"),
+        _at(20.0, "apply", spec={"lifecycle": None}),
+    ),
+    "drain": _scenario(
+        "nodes are drained under a disruption budget in the middle of an update",
+        daemonset(rolling={"maxUnavailable": 1}),
+        _at(6.0, "protect", least=2),
+        _update(8.0),
+        Happening("drain-node", at=9.5, seconds=30.0, args={"node": 0}),
+        Happening("drain-node", at=14.0, seconds=30.0, args={"node": 2}),
+        quiet_at=50.0,
+    ),
     "failed-pods": _scenario(
         "pods that fail, one of them twice, are replaced after a pause",
         daemonset(),
@@ -177,6 +195,13 @@ _ALL: Final = {
         ),
         _update(8.0),
         _rolling(20.0, partition=0),
+    ),
+    "stuck-puller": _scenario(
+        "who fetches images ahead cannot go, and the update goes on",
+        daemonset(rolling={"maxUnavailable": 1}),
+        Happening("stick-pullers", at=6.0, seconds=40.0),
+        _update(8.0),
+        quiet_at=60.0,
     ),
     "native": _scenario(
         "the DaemonSet of Kubernetes itself",

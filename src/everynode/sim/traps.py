@@ -116,12 +116,33 @@ _BUDGET: Final = {
         _at(8.0, "lose-node", 90.0, node=2), _update(60.0), nodes=3, quiet_at=110.0,
         sets=(daemonset(rolling=_ONE, template=_EVERYWHERE),),
     ),
+    # What makes nodes fall silent must not be excused by its victims.
+    "a-version-that-silences-its-nodes": _trap(
+        _update(8.0, "agent:never-ready"), _at(16.0, "lose-node", 200.0, node=5),
+        _at(120.0, "lose-node", 100.0, node=4), _update(200.0, "agent:v3"),
+        nodes=6, quiet_at=240.0, sets=(daemonset(rolling=_ONE, template=_EVERYWHERE),),
+    ),
+    "a-bad-version-for-a-long-time": _trap(
+        _update(8.0, "agent:never-ready"), _at(100.0, "delete-pod", node=3),
+        _at(400.0, "evict-pod", node=2), _at(500.0, "fail-pod", node=0), _update(800.0, "agent:v1"),
+        nodes=4, quiet_at=820.0,
+    ),
+    "a-bad-version-in-place": _trap(
+        _update(8.0, "agent:never-ready"), _at(60.0, "crash"), _at(700.0, "restart"),
+        _update(800.0, "agent:v3"), sets=(daemonset(rolling=_IN_PLACE),), nodes=4, quiet_at=820.0,
+    ),
     "percent-and-another-status": _trap(
         _at(8.0, "write-status", status={"desiredNumberScheduled": 100}), _update(40.0),
         sets=(daemonset(rolling={"maxUnavailable": "25%"}),), nodes=4, quiet_at=80.0,
     ),
     "held-pods-watch": _trap(
         _at(7.9, "hold-watch", 20.0, kind="pods"), _update(8.0), nodes=4,
+    ),
+    "hooks-that-nobody-answers": _trap(
+        _at(5.0, "hold-hooks", 1000.0), _update(8.0, "agent:never-ready"),
+        _at(20.0, "release-hooks"), _at(40.0, "delete-pod", node=0), _update(60.0, "agent:v1"),
+        _at(70.0, "apply", spec={"lifecycle": None}),
+        sets=(daemonset(rolling=_ONE, **_HOOKED),), nodes=4, quiet_at=80.0,
     ),
     "hooks-that-hold": _trap(
         _update(8.0), sets=(daemonset(rolling=_ONE, **_HOOKED),), nodes=4, quiet_at=40.0,
@@ -277,6 +298,32 @@ _PODS: Final = {
     ),
 }  # fmt: skip
 
+_EVICTED: Final = {
+    # Budgets bind whoever evicts; our own deletes are bound by maxUnavailable alone.
+    "a-budget-that-allows-nothing": _trap(
+        _at(6.0, "protect", least=4), _at(7.0, "drain-node", 40.0, node=0), _update(8.0), nodes=4,
+    ),
+    "drained-in-the-middle": _trap(
+        _at(6.0, "protect", least=3), _update(8.0),
+        *(_at(9.0 + 3.0 * i, "drain-node", 30.0, node=i) for i in range(4)), nodes=4,
+        timing=Timing(start=3.0),
+    ),
+    "evicted-in-the-middle": _trap(
+        _at(6.0, "protect", least=1), _update(8.0),
+        *(_at(8.5 + i, "evict-pod", node=i % 6) for i in range(12)),
+        sets=(daemonset(rolling={"maxUnavailable": 2}, min_ready=3),), nodes=6,
+    ),
+    "drained-and-surging": _trap(
+        _at(6.0, "protect", least=3), _update(8.0),
+        *(_at(9.0 + 4.0 * i, "drain-node", 30.0, node=i) for i in range(3)),
+        sets=(daemonset(rolling=_SURGE),), timing=_SLOW_STOP,
+    ),
+    "pullers-that-cannot-go": _trap(
+        _at(6.0, "stick-pullers", 60.0), _update(8.0, "agent:v2"), _update(40.0, "agent:v3"),
+        nodes=4, timing=Timing(pull=3.0), quiet_at=90.0,
+    ),
+}  # fmt: skip
+
 _RELEASES: Final = {
     "a-default-appears": _trap(
         _at(8.0, "grow-templates"), _at(12.0, "restart"), _at(16.0, "release"),
@@ -424,6 +471,6 @@ _LEADING: Final = {
 
 TRAPS: Final[dict[str, Plan]] = {
     name: msgspec.structs.replace(plan, name=name)
-    for some in (_BUDGET, _HELD, _PODS, _RELEASES, _OTHERS, _SERVER, _LEADING)
+    for some in (_BUDGET, _HELD, _PODS, _EVICTED, _RELEASES, _OTHERS, _SERVER, _LEADING)
     for name, plan in some.items()
 }

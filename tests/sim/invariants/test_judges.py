@@ -89,6 +89,12 @@ def take_one(world: World) -> Iterator[Request]:
     yield _delete(_pods(world)[0])
 
 
+def evict_one(world: World) -> Iterator[Request]:
+    name = _pods(world)[0].name
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    yield verbs.create(PODS, body, namespace="default", name=name, subresource="eviction")
+
+
 def take_blindly(world: World) -> Iterator[Request]:
     yield verbs.delete(PODS, _pods(world)[0].name, namespace="default")
 
@@ -194,6 +200,7 @@ HOOKED = daemonset(
 STEPWISE = daemonset(rolling={"partition": 2}, scaleStrategy={"partitionedScaling": True})
 CASES = [
     ("S1a", take_one, PLAIN, 1, "agent:v2"),
+    ("S1c", take_one, PLAIN, 1, "agent:never-ready"),
     ("S1: a Ready pod was taken before", take_one, SURGING, 1, "agent:never-ready"),
     ("S2", double, PLAIN, 1, ""),
     ("S3/S4", take_one, daemonset(rolling={"partition": 3}), 1, "agent:v2"),
@@ -212,6 +219,7 @@ CASES = [
     ("S13", take_one, PLAIN, 2, ""),
     ("L4", empty_and_fill, PLAIN, 1, ""),
     ("L3", write_and_write, PLAIN, 1, ""),
+    ("F29", evict_one, PLAIN, 1, ""),
     ("R8", install_everywhere, STEPWISE, 1, ""),
 ]
 

@@ -9,7 +9,9 @@ from everynode.sim.invariants.circling import Circling
 from everynode.sim.invariants.conditions import Preconditions
 from everynode.sim.invariants.creating import RightRevision
 from everynode.sim.invariants.ended import Ended
+from everynode.sim.invariants.evictions import Evictions
 from everynode.sim.invariants.fights import Fights
+from everynode.sim.invariants.harm import Harm
 from everynode.sim.invariants.hooks import Hooks
 from everynode.sim.invariants.inplace import InPlace
 from everynode.sim.invariants.leading import Leading
@@ -22,12 +24,14 @@ from everynode.sim.invariants.thrift import Thrift
 
 INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     Budget,
+    Harm,
     OnePerNode,
     RightRevision,
     Ownership,
     Revisions,
     InPlace,
     Hooks,
+    Evictions,
     Status,
     Preconditions,
     Leading,
