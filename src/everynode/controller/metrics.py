@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
+from operator import attrgetter
 from typing import Final, Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -28,6 +30,8 @@ _COUNTS: Final = {
     "unavailable": "Nodes that should have an available pod and have none.",
     "misscheduled": "Nodes that have a pod and should not.",
 }
+
+_read_counts: Final = attrgetter(*_COUNTS)
 
 
 class WatchState(Protocol):
@@ -83,7 +87,8 @@ class Metrics:
             name: Gauge(f"everynode_daemonset_{name}", text, _SET, registry=self.registry)
             for name, text in _COUNTS.items()
         }
-        self._told: dict[tuple[str, ...], list[int]] = {}
+        self._told: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self._gauges: dict[tuple[str, ...], list[Gauge]] = {}
         # What is counted for every pod, by its labels: to look them up anew costs several times
         # the counting. There are few of them.
         self._written: dict[tuple[str, str, str], Counter] = {}
@@ -129,12 +134,17 @@ class Metrics:
     ) -> None:
         """A DaemonSet's status is this now."""
         labels = (namespace, name, flavour.value)
-        counts = [getattr(status, count) for count in self._counts]
-        if self._told.get(labels) == counts:
+        told, counts = self._told.get(labels, ()), _read_counts(status)
+        if told == counts:
             return
+        gauges = self._gauges.get(labels)
+        if gauges is None:
+            gauges = [gauge.labels(*labels) for gauge in self._counts.values()]
+            self._gauges[labels] = gauges
+        for gauge, before, count in zip_longest(gauges, told, counts):
+            if count != before:
+                gauge.set(count)
         self._told[labels] = counts
-        for gauge, value in zip(self._counts.values(), counts, strict=True):
-            gauge.labels(*labels).set(value)
 
     def contested(self, flavour: Flavour, namespace: str, name: str, *, now: bool) -> None:
         """Whether another manager writes a DaemonSet's status."""
@@ -143,6 +153,7 @@ class Metrics:
     def forget(self, flavour: Flavour, namespace: str, name: str) -> None:
         """A DaemonSet is gone."""
         self._told.pop((namespace, name, flavour.value), None)
+        self._gauges.pop((namespace, name, flavour.value), None)
         for gauge in (*self._counts.values(), self._contested):
             with contextlib.suppress(KeyError):  # never told of
                 gauge.remove(namespace, name, flavour.value)

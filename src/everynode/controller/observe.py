@@ -109,7 +109,12 @@ class World:
 
     def _pod_changed(self, before: Pod | None, after: Pod | None) -> None:
         old = self.workloads.get(_pod_owner(before)) if before is not None else None
-        new = self.workloads.get(_pod_owner(after)) if after is not None else None
+        if after is None:
+            new = None
+        elif before is not None and _same_owners(before, after):
+            new = old
+        else:
+            new = self.workloads.get(_pod_owner(after))
         tell = self.changed if frees(before, after) else self.moved
         if old is not None:
             old.pod_changed(before, after if new is old else None)
@@ -119,7 +124,7 @@ class World:
             tell(new)
         if new is not None and after is not None and _labels_changed(before, after):
             self.relabelled(after, new)
-        if after is not None and after.metadata.controller is None:
+        if new is None and after is not None and after.metadata.controller is None:
             self.orphaned(after)
 
     def _puller_changed(self, before: Pod | None, after: Pod | None) -> None:
@@ -180,6 +185,10 @@ class World:
         if controller is None:
             return True
         return controller.kind == KIND and controller.group in self._groups
+
+
+def _same_owners(before: Pod, after: Pod) -> bool:
+    return before.metadata.owner_references == after.metadata.owner_references
 
 
 def _labels_changed(before: Pod | None, after: Pod) -> bool:

@@ -40,6 +40,7 @@ class Report:
         # What was said of each DaemonSet last, by reason: decisions repeat it until it is seen.
         self._told: dict[str, dict[str, str]] = {}
         self._complete: dict[str, bool] = {}
+        self._decided: dict[str, DaemonSetStatus] = {}
 
     # --- Pods ------------------------------------------------------------------------------
 
@@ -78,6 +79,9 @@ class Report:
 
     def status_decided(self, workload: Workload, status: DaemonSetStatus) -> None:
         """The rollout stands like this now."""
+        if self._decided.get(workload.key) is status:
+            return  # as most looks find it
+        self._decided[workload.key] = status
         ds = workload.ds
         self._metrics.rollout(ds.flavour, ds.namespace, ds.name, status=status)
         complete = any(
@@ -136,6 +140,7 @@ class Report:
         ds = workload.ds
         self._told.pop(workload.key, None)
         self._complete.pop(workload.key, None)
+        self._decided.pop(workload.key, None)
         self._metrics.forget(ds.flavour, ds.namespace, ds.name)
         log.info("DaemonSet is gone", daemonset=workload.label)
 

@@ -52,6 +52,7 @@ class Workload:
 
     def __init__(self, ds: DaemonSet, nodes: Mapping[str, Node]) -> None:
         self.ds = ds
+        self.key = ds.uid  # what identifies the workload: names come back, uids do not
         self.ledger: Ledger | None = None
         self.replan = True  # the spec or the revisions have changed since the plan was made
         self.revising = False  # writes to the revisions are under way
@@ -71,11 +72,6 @@ class Workload:
         self.quiet_until: float | None = None  # when that is done, at the latest
 
     @property
-    def key(self) -> str:
-        """What identifies the workload: names come back, uids do not."""
-        return self.ds.uid
-
-    @property
     def label(self) -> str:
         """How people name it."""
         return f"{self.ds.namespace}/{self.ds.name}"
@@ -90,19 +86,19 @@ class Workload:
     def pod_changed(self, before: Pod | None, after: Pod | None) -> None:
         """Take in a change of one own pod; None means it was not or is no longer ours."""
         marked = self._quiet if self._is_quiet(before, after) else self._dirty
+        known = False
         if before is not None:
             node = node_of(before)
             pods = self._pods.get(node, {})
-            if pods.pop(before.uid, None) is not None:
-                self._count(before, -1)
+            known = pods.pop(before.uid, None) is not None
             if not pods:
                 self._pods.pop(node, None)
             marked[node] = None
         if after is not None:
             node = node_of(after)
             self._pods.setdefault(node, {})[after.uid] = after
-            self._count(after, 1)
             marked[node] = None
+        self._recount(before if known else None, after)
 
     def _is_quiet(self, before: Pod | None, after: Pod | None) -> bool:
         """Whether a pod's change neither lets anybody go on nor takes anything from the sums.
@@ -137,10 +133,17 @@ class Workload:
         """All own pods, by node name and uid."""
         return [pods[uid] for _, pods in sorted(self._pods.items()) for uid in sorted(pods)]
 
-    def _count(self, pod: Pod, step: int) -> None:
-        self.carried[pod.hash] += step
-        if not self.carried[pod.hash]:
-            del self.carried[pod.hash]
+    def _recount(self, before: Pod | None, after: Pod | None) -> None:
+        left = before.hash if before is not None else None
+        taken = after.hash if after is not None else None
+        if left == taken:
+            return  # as with nearly every change
+        if taken is not None:
+            self.carried[taken] += 1
+        if left is not None:
+            self.carried[left] -= 1
+            if not self.carried[left]:
+                del self.carried[left]
 
     # --- Own writes ------------------------------------------------------------------------
 

@@ -20,28 +20,24 @@ def available_at(pod: Pod, min_ready_seconds: int) -> float | None:
 
     Without minReadySeconds a Ready pod is available whatever the clocks say: the answer is zero.
     """
-    ready = pod.condition(keys.READY)
-    if ready is None or ready.status != "True":
+    if pod.terminating or pod.finished or not is_ready(pod) or is_preparing(pod):
         return None
-    if pod.terminating or pod.finished or is_preparing(pod):
-        return None
-    turned = [ready]
     for gate in pod.spec.readiness_gates:
         condition = pod.condition(gate.condition_type)
         if condition is None or condition.status != "True":
             return None
-        turned.append(condition)
     if is_unfinished(pod):
         return None
     if min_ready_seconds <= 0:
         return 0.0
-    since = max([_since(pod, condition) for condition in turned])
-    return max(since, _resized_at(pod)) + min_ready_seconds
+    kinds = [keys.READY, *(gate.condition_type for gate in pod.spec.readiness_gates)]
+    since = [_since(pod, pod.condition(kind)) for kind in kinds]
+    return max(*since, _resized_at(pod)) + min_ready_seconds
 
 
-def _since(pod: Pod, condition: Condition) -> float:
+def _since(pod: Pod, condition: Condition | None) -> float:
     """When the condition turned; a condition without a time is as old as the pod."""
-    if condition.last_transition_time is not None:
+    if condition is not None and condition.last_transition_time is not None:
         return seconds(condition.last_transition_time)
     started = pod.status.start_time or pod.metadata.creation_timestamp
     return 0.0 if started is None else seconds(started)
