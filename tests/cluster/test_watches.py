@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from everynode.cluster.store import Store
+from everynode.kube.requests import Request
 from tests.cluster.asking import CORE, MAPS, PODS, Cluster, bound, config_map, pod
 
 
@@ -138,3 +141,35 @@ async def test_two_watchers_see_the_same_and_closing_one_leaves_the_other(
     await cluster.create(PODS, bound("b"))
     assert await other.events(1) == [("ADDED", "b")]
     assert await one.ended()
+
+
+async def test_event_is_not_lost_when_its_reader_gives_up_at_that_moment(cluster: Cluster) -> None:
+    watch = await cluster.watch(f"{MAPS}?resourceVersion={cluster.api.store.version}")
+    reading = asyncio.ensure_future(watch.stream.readline())
+    await asyncio.sleep(0)
+    await cluster.create(MAPS, config_map("a"))
+    assert reading.cancel()
+    await asyncio.wait([reading])
+    await cluster.create(MAPS, config_map("b"))
+    assert await watch.events(2) == [("ADDED", "a"), ("ADDED", "b")]
+
+
+async def test_reader_hears_all_that_happened_since_it_was_woken(cluster: Cluster) -> None:
+    watch = await cluster.watch(f"{MAPS}?labelSelector=!far&resourceVersion=1")
+    reading = asyncio.create_task(watch.events(3))
+    await asyncio.sleep(0)
+    for name in ("a", "b", "c"):
+        made = msgspec.json.encode(config_map(name))
+        await cluster.api.handle(Request("POST", MAPS, body=made))
+    assert await reading == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
+
+
+async def test_many_changes_of_no_interest_do_not_hide_the_next_one(cluster: Cluster) -> None:
+    version = cluster.api.store.version
+    for number in range(600):
+        made = msgspec.json.encode(config_map(f"m{number}"))
+        await cluster.api.handle(Request("POST", MAPS, body=made))
+    await cluster.create(MAPS, config_map("last"))
+    query = f"fieldSelector=metadata.name%3Dlast&resourceVersion={version}"
+    watch = await cluster.watch(f"{MAPS}?{query}")
+    assert await watch.events(1) == [("ADDED", "last")]

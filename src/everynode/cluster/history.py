@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_right
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from everynode.cluster.store import Change
+
+
+class Reader(Protocol):
+    """Somebody who has read everything and waits for more."""
+
+    def offer(self, change: Change) -> bool:
+        """Take the newest change; False to go on waiting, as it is of no interest."""
+        ...
+
+    def wake(self) -> None:
+        """Look again."""
+        ...
 
 
 class Log:
@@ -18,7 +29,7 @@ class Log:
         self.compacted = compacted  # changes up to this version are no longer here
         self._changes: deque[Change] = deque()
         self._base = 0  # the number of the oldest change
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[Reader] = []
 
     def append(self, change: Change) -> None:
         """Add the newest change."""
@@ -40,12 +51,10 @@ class Log:
         start = position - self._base
         if start < 0:
             return None
-        found = []
-        for index in range(start, min(start + most, len(self._changes))):
-            change = self._changes[index]
-            if change.version > upto:
-                break
-            found.append(change)
+        changes = self._changes
+        found = [changes[index] for index in range(start, min(start + most, len(changes)))]
+        while found and found[-1].record.version > upto:
+            found.pop()
         return found
 
     def since(self, version: int) -> list[Change] | None:
@@ -68,19 +77,20 @@ class Log:
         self.compacted = change.version
         return change.size
 
-    def wait(self) -> asyncio.Future[None]:
-        """A future that is done when something may have been added."""
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
-        return future
+    def wait(self, reader: Reader) -> None:
+        """Have a reader told of what comes, once."""
+        self._waiting.append(reader)
+
+    def tell(self, change: Change) -> None:
+        """Offer the newest change to all who wait; whom it does not concern waits on."""
+        if self._waiting:
+            self._waiting = [reader for reader in self._waiting if not reader.offer(change)]
 
     def wake(self) -> None:
         """Let everybody look again."""
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            for future in waiting:
-                if not future.done():
-                    future.set_result(None)
+        waiting, self._waiting = self._waiting, []
+        for reader in waiting:
+            reader.wake()
 
 
 class History:

@@ -187,8 +187,8 @@ class Store:
         if self.journal is not None:
             self.journal.append(collection.name, change)
         else:
-            self.durable = change.version
-            collection.log.wake()
+            self.durable = change.record.version
+            collection.log.tell(change)
         for observer in self._observers.get(collection.name, ()):
             observer(change)
 

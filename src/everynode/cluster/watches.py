@@ -12,8 +12,11 @@ from everynode.cluster.forms import Form
 from everynode.cluster.selection import Selection
 from everynode.cluster.store import Change, Collection, Record, Store, at_version
 
+Event = tuple[str, Record]  # what happened, and the object that is shown for it
+
 BOOKMARK_SECONDS: Final = 60.0
 _BATCH: Final = 500
+_FORGOTTEN: Final = -1  # a place that no log has
 _PREFIX: Final = {
     kind: f'{{"type":"{kind}","object":'.encode()
     for kind in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
@@ -51,11 +54,14 @@ class Watch:
         self._store = store
         self._log = collection.log
         self._selection = selection
+        self._filtered = selection.filtered
         self._form = form
         self._terms = terms
         self._closed = False
         self._loop = asyncio.get_running_loop()
         self._waiting: asyncio.Future[None] | None = None
+        self._listed = False  # whether the log knows that we wait
+        self._offered: Event | None = None  # what it has told us since then
         self._ends = self._loop.time() + terms.seconds
         self._bookmark_at = self._next_bookmark()
         self._timer = self._loop.call_at(min(self._ends, self._bookmark_at), self._tick)
@@ -68,7 +74,8 @@ class Watch:
             self._initial.reverse()
         else:
             self._seen = terms.since
-        self._position = self._log.position(self._seen)
+        position = self._log.position(self._seen)
+        self._position = _FORGOTTEN if position is None else position
 
     @property
     def closed(self) -> bool:
@@ -84,9 +91,30 @@ class Watch:
             if self._loop.time() >= self._ends:
                 self.close()
                 break
-            self._waiting = self._log.wait()
+            self._waiting = self._loop.create_future()
+            if not self._listed:
+                self._listed = True
+                self._log.wait(self)
             await self._waiting
         return []
+
+    def offer(self, change: Change) -> bool:
+        """Take the newest change, if it is the next one and of interest."""
+        if self._waiting is None or self._waiting.done() or self._position != self._log.end - 1:
+            self.wake()
+            return True
+        self._position += 1
+        self._seen = change.record.version
+        self._offered = self._event(change)
+        if self._offered is None:
+            return False
+        self.wake()
+        return True
+
+    def wake(self) -> None:
+        """Look again; the log forgets that we wait."""
+        self._listed = False
+        self._tell()
 
     def close(self) -> None:
         """End the watch; whoever waits for it is told."""
@@ -107,28 +135,40 @@ class Watch:
         return due if due < last or last <= now else last
 
     def _tick(self) -> None:
-        now = self._loop.time()
-        if now < self._ends:
-            due = self._bookmark_at if self._bookmark_at > now else self._ends
-            self._timer = self._loop.call_at(min(self._ends, due), self._tick)
-        self._tell()
+        """The bookmark or the end is due: whoever looks next sees to it."""
+        due = min(self._ends, self._bookmark_at)
+        if self._loop.time() < due:
+            self._timer = self._loop.call_at(due, self._tick)
+        else:
+            self._tell()
 
     def _lines(self) -> list[bytes]:
+        if self._offered is not None:
+            (kind, record), self._offered = self._offered, None
+            offered = line(kind, self._form.one(record))
+            return [offered, *self._read()] if self._position != self._log.end else [offered]
         if not self._initial_sent:
             return self._initial_lines()
-        if self._position is None:
-            return [self._too_old()]
         if self._position == self._log.end and self._loop.time() < self._bookmark_at:
             return []
-        changes = self._log.read(self._position, upto=self._store.durable, most=_BATCH)
-        if changes is None:
-            return [self._too_old()]
-        self._position += len(changes)
-        lines = [found for change in changes if (found := self._line(change)) is not None]
-        if changes:
-            self._seen = changes[-1].version
+        lines = self._read()
         if not lines and self._loop.time() >= self._bookmark_at:
             return self._bookmark()
+        return lines
+
+    def _read(self) -> list[bytes]:
+        """What the log has beyond our place in it."""
+        lines: list[bytes] = []
+        while not lines and self._position != self._log.end:
+            changes = self._log.read(self._position, upto=self._store.durable, most=_BATCH)
+            if changes is None:
+                return [self._too_old()]
+            if not changes:
+                break
+            self._position += len(changes)
+            self._seen = changes[-1].version
+            events = [event for change in changes if (event := self._event(change)) is not None]
+            lines = [line(kind, self._form.one(record)) for kind, record in events]
         return lines
 
     def _initial_lines(self) -> list[bytes]:
@@ -153,20 +193,21 @@ class Watch:
         self._seen = max(self._seen, self._store.durable)
         return [line("BOOKMARK", self._form.bookmark(self._seen, initial_end=False))]
 
-    def _line(self, change: Change) -> bytes | None:
+    def _event(self, change: Change) -> Event | None:
         """What a change means to someone who sees only the selected objects."""
         record, previous = change.record, change.previous
-        if not self._selection.filtered:
-            if self._selection.namespace and record.namespace != self._selection.namespace:
+        selection = self._selection
+        if not self._filtered:
+            if selection.namespace and record.namespace != selection.namespace:
                 return None
-            return line(change.type, self._form.one(record))
-        was = previous is not None and self._selection.matches(previous)
+            return change.type, record
+        was = previous is not None and selection.matches(previous)
         if change.type == "DELETED":
-            return line("DELETED", self._form.one(record)) if was else None
-        if self._selection.matches(record):
-            return line("MODIFIED" if was else "ADDED", self._form.one(record))
+            return ("DELETED", record) if was else None
+        if selection.matches(record):
+            return ("MODIFIED" if was else "ADDED"), record
         if was and previous is not None:
-            return line("DELETED", self._form.one(at_version(previous, record.version)))
+            return "DELETED", at_version(previous, record.version)
         return None
 
     def _too_old(self) -> bytes:
