@@ -38,7 +38,7 @@ class Recorder:
     def __init__(self, clock: Clock, writes: Writes, *, enabled: bool = True) -> None:
         self._clock = clock
         self._writes = writes
-        self._enabled = enabled
+        self.enabled = enabled  # whether it is worth while to say anything
         self._tokens = BURST
         self._filled_at = clock.monotonic()
         self._count = 0
@@ -54,7 +54,7 @@ class Recorder:
         warning: bool = False,
     ) -> None:
         """Write an event, unless there were too many lately."""
-        if not self._enabled or not self._take():
+        if not self.enabled or not self._take():
             return
         now = self._clock.now()
         self._count += 1

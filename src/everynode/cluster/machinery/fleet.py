@@ -257,6 +257,8 @@ class Fleet:
         self._kubelet.take(life, seat)
 
     def _tell(self, pod: Pod, reason: str, message: str, path: str, warning: bool) -> None:
+        if not self._recorder.enabled:
+            return
         meta = pod.metadata
         subject = Subject(
             "Pod", meta.name, meta.namespace, uid=meta.uid, version=meta.resource_version, path=path

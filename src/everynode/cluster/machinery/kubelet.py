@@ -152,7 +152,8 @@ class Kubelet:
 
 def _contradicted(life: PodLife) -> bool:
     """Whether somebody else has written one of the conditions that are the kubelet's to write."""
-    if number(life.pod.metadata.resource_version) < life.written_version or not life.written:
+    # What is no newer than our own last write says what we wrote.
+    if number(life.pod.metadata.resource_version) <= life.written_version or not life.written:
         return False
     for kind in OWN_CONDITIONS:
         told, seen = life.conditions.get(kind), life.pod.condition(kind)

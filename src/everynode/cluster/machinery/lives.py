@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Final, Protocol
 
 from everynode.api.objects import Resources
@@ -21,6 +22,10 @@ from everynode.cluster.machinery.images import Shelf, pull_seconds
 from everynode.cluster.machinery.objects import Container, Pod
 from everynode.cluster.machinery.timers import NEVER
 
+# Faster than asking one after the other.
+_ID: Final = attrgetter("id")
+_OVER: Final = attrgetter("over")
+_UNTIL: Final = attrgetter("until")
 _TOO_LONG: Final = (
     "DeadlineExceeded",
     "Pod was active on the node longer than the specified deadline",
@@ -207,9 +212,9 @@ class PodLife:
 
     def follow(self, pod: Pod, now: float) -> None:
         """Take over what was changed in the API."""
-        changed = pod.metadata.generation != self.pod.metadata.generation
-        self.stale = self.stale or changed or _gates(pod) != _gates(self.pod)
-        self.pod = pod
+        before, self.pod = self.pod, pod
+        if pod.metadata.generation != before.metadata.generation or _gates_moved(before, pod):
+            self.stale = True
         if self.course is not Course.LIVING:
             self._follow_end(now)
             return
@@ -245,7 +250,10 @@ class PodLife:
 
     def advance(self, now: float) -> None:
         """Let everything happen that is due."""
-        self.stale = self.stale or self.until <= now
+        if self.until <= now:
+            self.stale = True
+        elif not self.stale:
+            return  # nothing has changed, so nothing else happens either
         if self.course is Course.LIVING and self.deadline <= now:
             self.fail(now, *_TOO_LONG)
             self._tell(self.pod, *_TOO_LONG, "", False)
@@ -272,7 +280,7 @@ class PodLife:
     @property
     def begun(self) -> bool:
         """Whether any container runs or ever ran."""
-        return any(life.id for life in (*self.init, *self.containers))
+        return any(map(_ID, (*self.init, *self.containers)))
 
     @property
     def phase(self) -> str:
@@ -281,7 +289,7 @@ class PodLife:
             return "Failed"
         if self.pod.finished and self.course is not Course.LIVING:
             return self.pod.status.phase  # for good, whoever wrote it
-        if all(life.over for life in self.containers):
+        if all(map(_OVER, self.containers)):
             if self.course is Course.STOPPED and not self.behaviour.final_phase:
                 return "Running" if self.begun else "Pending"
             bad = any(life.end is None or life.end.exit_code for life in self.containers)
@@ -290,7 +298,7 @@ class PodLife:
 
     def _all_created(self) -> bool:
         """A pod runs once all its containers were created and one of them runs or comes back."""
-        return self.initialized and all(life.id for life in self.containers)
+        return self.initialized and all(map(_ID, self.containers))
 
     def _advance_containers(self, now: float) -> None:
         for life in self.init:
@@ -303,7 +311,7 @@ class PodLife:
             for life in self.containers:
                 life.begin(now)
                 life.advance(now)
-        if self.containers and all(life.over for life in self.containers):
+        if self.containers and all(map(_OVER, self.containers)):
             self.course = Course.OVER
         self._advance_resize(now)
         self._note_until()
@@ -321,11 +329,8 @@ class PodLife:
             self.deadline = now + self.started + self.behaviour.scaled(allowed) - self.wall()
 
     def _note_until(self) -> None:
-        lives = (*self.init, *self.containers)
-        self.until = min((life.until for life in lives), default=NEVER)
-        self.until = min(self.until, self.deadline)
-        if self.resize is not None:
-            self.until = min(self.until, self.resize.done_at)
+        until = self.deadline if self.resize is None else min(self.deadline, self.resize.done_at)
+        self.until = min((until, *map(_UNTIL, self.init), *map(_UNTIL, self.containers)))
 
     def _read_annotation(self) -> None:
         self._annotation = self.pod.metadata.annotations.behaviour
@@ -413,7 +418,10 @@ def _amounts(resources: Resources, name: str) -> tuple[object, object]:
     return resources.requests.get(name), resources.limits.get(name)
 
 
-def _gates(pod: Pod) -> list[str | None]:
-    """What others say of the readiness of a pod."""
-    found = (pod.condition(gate.condition_type) for gate in pod.spec.readiness_gates)
-    return [None if each is None else each.status for each in found]
+def _gates_moved(before: Pod, after: Pod) -> bool:
+    """Whether others say something else of the readiness of a pod than before."""
+    for gate in after.spec.readiness_gates:
+        old, new = before.condition(gate.condition_type), after.condition(gate.condition_type)
+        if (old and old.status) != (new and new.status):
+            return True
+    return False

@@ -122,12 +122,15 @@ class Scheduler:
     def _settle(self, pod: Pod) -> None:
         """A pod has its node."""
         wish = self._waiting.pop(pod.uid, None)
-        self._drop_marks(pod.uid, wish)
+        if wish is not None:
+            self._drop_marks(pod.uid, wish)
         name = pod.spec.node_name
         if pod.finished:
             self._leave(name, pod.uid)
             return
-        spot = self._spots.setdefault(name, Spot())
+        spot = self._spots.get(name)
+        if spot is None:
+            spot = self._spots[name] = Spot()
         known = spot.pods.get(pod.uid)
         if known is None:
             spot.put(wish or Wish(pod, self._priority(pod)))
@@ -141,7 +144,8 @@ class Scheduler:
     def _forget(self, pod: Pod) -> None:
         wish = self._waiting.pop(pod.uid, None)
         node = pod.spec.node_name or self._assumed.get(pod.uid, "")
-        self._drop_marks(pod.uid, wish)
+        if wish is not None:
+            self._drop_marks(pod.uid, wish)
         if node:
             self._leave(node, pod.uid)
 
@@ -151,15 +155,15 @@ class Scheduler:
             spot.take_away(uid)
             self._wake(name)
 
-    def _drop_marks(self, uid: str, wish: Wish | None) -> None:
+    def _drop_marks(self, uid: str, wish: Wish) -> None:
+        """Nothing is noted any more of a pod that waited."""
         self._queued.pop(uid, None)
         self._told.pop(uid, None)
         self._assumed.pop(uid, None)
         self._withdraw(uid)
-        if wish is not None:
-            parked = self._parked.get(wish.pinned)
-            if parked is not None:
-                parked.pop(uid, None)
+        parked = self._parked.get(wish.pinned)
+        if parked is not None:
+            parked.pop(uid, None)
 
     def _withdraw(self, uid: str) -> None:
         """No more room is kept for a pod."""
@@ -280,6 +284,8 @@ class Scheduler:
         self._writes.send(status_patch(pod, {"conditions": [condition]}), ignore)
 
     def _tell(self, pod: Pod, reason: str, message: str, *, warning: bool = False) -> None:
+        if not self._recorder.enabled:
+            return
         meta = pod.metadata
         subject = Subject(
             "Pod", meta.name, meta.namespace, uid=meta.uid, version=meta.resource_version

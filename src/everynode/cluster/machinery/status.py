@@ -19,22 +19,23 @@ _RESIZE: Final = ("PodResizePending", "PodResizeInProgress")
 
 def pod_status(life: PodLife) -> Object:
     """The whole status, as a strategic patch of what is there."""
+    phase, begun = life.phase, life.begun
     status: Object = {
         "observedGeneration": life.generation,
-        "phase": life.phase,
-        "conditions": _conditions(life),
+        "phase": phase,
+        "conditions": _conditions(life, _rows(life, phase, begun=begun)),
         "hostIP": life.place.address,
         "hostIPs": [{"ip": life.place.address}],
     }
     if life.failure is not None:
         status["reason"], status["message"] = life.failure
-    if life.ip and life.begun:
+    if life.ip and begun:
         status["podIP"] = life.ip
         status["podIPs"] = [{"ip": life.ip}]
     status["startTime"] = life.start_time
     if life.init:
         status["initContainerStatuses"] = [_container(each, life) for each in life.init]
-    if life.failure is None or life.begun:
+    if life.failure is None or begun:
         status["containerStatuses"] = [_container(each, life) for each in life.containers]
     return status
 
@@ -42,36 +43,39 @@ def pod_status(life: PodLife) -> Object:
 # --- Conditions --------------------------------------------------------------------------------
 
 
-def _conditions(life: PodLife) -> list[Object]:
-    written = []
-    rows = _rows(life)
+def _conditions(life: PodLife, rows: list[Row]) -> list[Object]:
+    written: list[Object] = []
     for kind, status, reason, message in rows:
-        before = life.conditions.get(kind)
-        changed = before is None or before.status != status
-        since = format_time(life.wall()) if before is None or changed else before.since
-        condition: Object = {"type": kind, "status": status, "lastTransitionTime": since}
-        condition["observedGeneration"] = life.generation
-        explained = before is not None and before.explained
+        told = life.conditions.get(kind)
+        if told is None or told.status != status:
+            explained = told is not None and told.explained
+            told = Told(status, format_time(life.wall()), explained=explained)
+            life.conditions[kind] = told
+        condition: Object = {
+            "type": kind,
+            "status": status,
+            "lastTransitionTime": told.since,
+            "observedGeneration": life.generation,
+        }
         # A patch keeps what it does not name: a reason that no longer holds is taken away.
-        if reason or explained:
+        if reason or told.explained:
+            told.explained = True
             condition["reason"] = reason or None
             condition["message"] = message or None
-        life.conditions[kind] = Told(status, since, explained=explained or bool(reason))
         written.append(condition)
-    present = {row[0] for row in rows}
     for kind in _RESIZE:
-        if kind in life.conditions and kind not in present:
+        if kind in life.conditions and not any(row[0] == kind for row in rows):
             del life.conditions[kind]
             written.append({"$patch": "delete", "type": kind})
     return written
 
 
-def _rows(life: PodLife) -> list[Row]:
-    sandbox = "True" if life.begun and life.course is not Course.STOPPED else "False"
-    containers = _containers_ready(life)
+def _rows(life: PodLife, phase: str, *, begun: bool) -> list[Row]:
+    sandbox = "True" if begun and life.course is not Course.STOPPED else "False"
+    containers = _containers_ready(life, phase)
     rows = [
         ("PodReadyToStartContainers", sandbox, "", ""),
-        _initialized(life),
+        _initialized(life, phase),
         _ready(life, containers),
         ("ContainersReady", *containers),
         ("PodScheduled", "True", "", ""),
@@ -86,16 +90,15 @@ def _rows(life: PodLife) -> list[Row]:
     return rows
 
 
-def _initialized(life: PodLife) -> Row:
-    if life.initialized or life.phase == "Succeeded":
+def _initialized(life: PodLife, phase: str) -> Row:
+    if life.initialized or phase == "Succeeded":
         return "Initialized", "True", "", ""
     missing = [each.spec.name for each in life.init if not each.over]
     text = f"containers with incomplete status: [{' '.join(missing)}]"
     return "Initialized", "False", "ContainersNotInitialized", text
 
 
-def _containers_ready(life: PodLife) -> tuple[str, str, str]:
-    phase = life.phase
+def _containers_ready(life: PodLife, phase: str) -> tuple[str, str, str]:
     if phase == "Succeeded":
         return "False", "PodCompleted", ""
     if phase == "Failed":

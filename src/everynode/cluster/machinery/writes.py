@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
+from everynode.api.objects import Partial
 from everynode.cluster.machinery.crew import Crew
-from everynode.cluster.machinery.objects import decode_bare
 from everynode.kube.cache import number
 from everynode.kube.errors import KubeError, from_response, from_transport
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Transport, TransportError
 
 AT_ONCE: Final = 32
+
+
+class _Meta(Partial, frozen=True):
+    resource_version: str = ""
+
+
+class _Versioned(Partial, frozen=True):
+    metadata: _Meta
+
+
+_decode: Final[Callable[[bytes], _Versioned]] = msgspec.json.Decoder(_Versioned).decode
 
 Answer = Response | KubeError
 Done = Callable[[Answer], None]
@@ -59,7 +72,7 @@ def version_in(answer: Answer) -> int:
     """The version of the object that an answer carries, 0 where there is none."""
     if isinstance(answer, KubeError) or not answer.body:
         return 0
-    return number(decode_bare(answer.body).metadata.resource_version)
+    return number(_decode(answer.body).metadata.resource_version)
 
 
 def ignore(answer: Answer) -> None:
