@@ -194,26 +194,22 @@ class Watcher(Generic[T]):
             if self._refreshing:
                 self._refreshing = False
                 self._position = self._position.restarted()
-            pause = await self._interruption.unless_rung(self._step())
-            if pause:
+            outcome = await self._interruption.unless_rung(self._ask())
+            if outcome is None:
+                continue
+            step = advance(self._position, outcome)
+            self._position = step.position
+            self._note(outcome, step.trouble, step.reason)
+            if step.pause:
+                pause = max(self._clock.jitter(step.pause / 2, step.pause), step.at_least)
                 await self._interruption.unless_rung(self._clock.sleep(pause))
 
-    async def _step(self) -> float:
-        """Ask once, and see what comes of it; returns how long to wait before asking again."""
-        outcome = await self._ask()
-        step = advance(self._position, outcome)
-        self._position = step.position
-        self._note(outcome, step.trouble, step.reason)
-        if not step.pause:
-            return 0.0
-        return max(self._clock.jitter(step.pause / 2, step.pause), step.at_least)
-
-    async def _ask(self) -> Outcome:
+    def _ask(self) -> Coroutine[Any, Any, Outcome]:
         self.tried_at = self._clock.monotonic()
         position = self._position
         if position.state is State.LIST:
             page = verbs.list_page(self.resource, scope=self._scope, token=position.token)
-            return await self._read_page(page)
+            return self._read_page(page)
         life = int(self._clock.jitter(SHORTEST_LIFE, LONGEST_LIFE))
         if position.state is State.WATCH_LIST:
             self._gathered = []
@@ -222,7 +218,7 @@ class Watcher(Generic[T]):
             request = verbs.watch(
                 self.resource, version=position.version, seconds=life, scope=self._scope
             )
-        return await self._follow(request, life)
+        return self._follow(request, life)
 
     # --- Lists -----------------------------------------------------------------------------
 
@@ -347,8 +343,8 @@ class Watcher(Generic[T]):
 
     async def _until_silent(self, life: float, silence: Alarm) -> None:
         end = self._clock.monotonic() + life + _OVERTIME
-        await self._clock.sleep(SHORTEST_WATCH)
         if self._position.state is State.WATCH:
+            await self._clock.sleep(SHORTEST_WATCH)
             self.heard_at = self._clock.monotonic()  # quiet, but the server took our version
             self._tell_trouble("")
         while True:
