@@ -3,6 +3,7 @@ from __future__ import annotations
 import msgspec
 
 from everynode.sim.encore import JOINING
+from everynode.sim.invariants.referee import is_preparing
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Plan
 from everynode.sim.world import play
@@ -33,4 +34,20 @@ def test_a_stuck_pod_holds_up_nobody_else() -> None:
 def test_an_update_that_takes_too_long_is_found_out() -> None:
     slow = daemonset(annotations={"sim.everynode.io/behaviour": "start=300"})
     result, _ = play(msgspec.structs.replace(PLAN, manifests=(slow,)))
-    assert {each.promise for each in result.breaches} == {"L2"}
+    assert {each.promise for each in result.breaches} == {"L2", "L5"}
+
+
+HOOK = {"preDelete": {"labelsHandler": {"hook": "yes"}}}
+
+
+def test_from_behind_a_hook_that_nobody_answers_the_way_back_leads_back() -> None:
+    manifests = (daemonset(lifecycle=HOOK, labels={"hook": "yes"}),)
+    result, world = play(msgspec.structs.replace(PLAN, manifests=manifests))
+    assert result.kept, result.breaches
+    assert any("hold-hooks" in text for _, text in world.notes)
+    marked = [
+        commit.after.uid
+        for commit in world.record.commits
+        if commit.kind == "pods" and commit.after is not None and is_preparing(commit.after)
+    ]
+    assert len(set(marked)) == 1

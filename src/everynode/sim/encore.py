@@ -1,8 +1,9 @@
 """What a world must still be able to do when all its trouble is over.
 
 L2: an update takes no longer than its budget needs, and a node that joins meanwhile gets its pod
-within a second. L5: from a broken update the way back leads to what was before. L8: a pod that is
-stuck costs its own slot of the budget and no more, and a DaemonSet that is broken delays no other.
+within a second. L5: from a broken update, and from one that is stuck behind a hook, the way back
+leads to what was before, and a better version leads out as well. L8: a pod that is stuck costs its
+own slot of the budget and no more, and a DaemonSet that is broken delays no other.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from everynode.api.daemonset import DaemonSet, Flavour, UpdateType
-from everynode.sim.invariants.likeness import differences, likeness
-from everynode.sim.invariants.referee import Referee, node_of, wants
+from everynode.sim.invariants.likeness import Likeness, differences, likeness
+from everynode.sim.invariants.referee import Referee, asked_for, node_of, wants
 from everynode.sim.invariants.views import owner_uid
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening
@@ -26,9 +27,11 @@ BESIDE: Final = "beside"
 _FIRST: Final = "agent:v30"
 _NEXT: Final = "agent:v31"
 _BAD: Final = "agent:never-ready"
+_MENDED: Final = "agent:v32"
 _SLACK: Final = 30.0  # seconds beyond what the budget needs
 _SECOND: Final = 1.0  # until a node that joins has its pod created
 _HARM: Final = 40.0  # seconds that a bad image gets to do harm
+_LONG: Final = 10_000.0  # seconds for which nobody answers
 _SPREAD: Final = 3.0  # until a new DaemonSet has been created on every node
 
 
@@ -42,10 +45,12 @@ class Encore:
     async def play(self) -> None:
         """All of it, where there is a DaemonSet to do it with."""
         ds = self._find()
-        if ds is None or ds.strategy.type is not UpdateType.ROLLING or ds.pre_delete is not None:
+        if ds is None or ds.strategy.type is not UpdateType.ROLLING:
             return
         if not await self._release(ds):
             return
+        if ds.pre_delete is not None:
+            await self._wait_in_vain()
         await self._update()
         await self._get_stuck()
         await self._go_wrong_and_back()
@@ -101,20 +106,52 @@ class Encore:
     # --- L5 and L8 -------------------------------------------------------------------------------
 
     async def _go_wrong_and_back(self) -> None:
-        ds = self._find()
-        assert ds is not None
-        before, good = likeness(self._world.record.scene, ds), self._image
-        await self._set_image(_BAD)
-        await self._world.clock.sleep(_HARM)
+        before, good = self._likeness(), self._image
+        await self._go_wrong()
+        await self._set_image(_MENDED)
+        await self._settles("the way out of a bad update", self._bound(), promise="L5")
+        await self._go_wrong()
         await self._world.actions.create(daemonset(BESIDE))
         await self._world.clock.sleep(_SPREAD)
         self._look_beside()
         await self._set_image(good)
-        if await self._settles("the way back from a bad update", self._bound()):
-            now = self._find()
-            after = likeness(self._world.record.scene, now) if now is not None else {}
-            for text in differences(before, after)[:3]:
+        await self._is_back(before)
+
+    async def _go_wrong(self) -> None:
+        await self._set_image(_BAD)
+        await self._world.clock.sleep(_HARM)
+
+    async def _wait_in_vain(self) -> None:
+        """Nobody answers the hook; whoever goes back and takes it away is where he was."""
+        before, good = self._likeness(), self._image_now()
+        await self._do("hold-hooks", seconds=_LONG)
+        await self._go_wrong()
+        waiting = [node for node in sorted(self._referee().wanted) if self._is_down(node)]
+        most = self._referee().limit
+        if len(waiting) > most:
+            text = f"a hook that nobody answers costs {' '.join(waiting)}, {most} may wait"
+            self._world.breach("L8", text)
+        await self._set_image(good)
+        await self._do("apply", spec={"lifecycle": None})
+        await self._is_back(before)
+
+    async def _is_back(self, before: Likeness) -> None:
+        """Everything is as it was, in time."""
+        if await self._settles("the way back", self._bound(), promise="L5"):
+            for text in differences(before, self._likeness())[:3]:
                 self._world.breach("L5", f"after the way back {text}")
+
+    def _likeness(self) -> Likeness:
+        ds = self._find()
+        return likeness(self._world.record.scene, ds) if ds is not None else {}
+
+    def _image_now(self) -> str:
+        ds = self._find()
+        assert ds is not None
+        return next(image for image, _ in asked_for(ds.template).values())
+
+    def _is_down(self, node: str) -> bool:
+        return self._referee().is_down(node, ())
 
     async def _get_stuck(self) -> None:
         """One pod cannot go: where the budget has another slot, everybody else is updated."""
@@ -152,13 +189,14 @@ class Encore:
         self._image = image
         await self._do("set-image", image=image)
 
-    async def _do(self, what: str, **args: object) -> None:
-        happening = Happening(what, at=self._world.loop.time(), args={"name": NAME, **args})
+    async def _do(self, what: str, *, seconds: float = 0.0, **args: object) -> None:
+        now, named = self._world.loop.time(), {"name": NAME, **args}
+        happening = Happening(what, at=now, seconds=seconds, args=named)
         self._world.note(happening.describe())
         await self._world.actions.do(happening)
 
-    async def _settles(self, what: str, seconds: float) -> bool:
+    async def _settles(self, what: str, seconds: float, promise: str = "L2") -> bool:
         left = await self._world.settled(seconds)
         if left:
-            self._world.breach("L2", f"{what} took longer than {seconds:.0f} s: {left}")
+            self._world.breach(promise, f"{what} took longer than {seconds:.0f} s: {left}")
         return not left

@@ -10,6 +10,7 @@ from everynode.api.objects import Pod
 from everynode.sim.invariants.promise import Invariant
 from everynode.sim.invariants.referee import (
     Referee,
+    is_blocked,
     is_preparing,
     is_seen,
     is_true,
@@ -78,7 +79,7 @@ class Budget(Invariant):
 
 def is_same_life(pod: Pod) -> bool:
     """Whether the pod that was taken goes on living: it was changed in place."""
-    return not pod.terminating and not is_preparing(pod)
+    return not pod.terminating and not is_preparing(pod) and not is_blocked(pod)
 
 
 def judge_taking(

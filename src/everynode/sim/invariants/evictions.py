@@ -27,9 +27,7 @@ class Evictions(Invariant):
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at a pod that was evicted."""
         asked, pod = commit.asked, commit.before
-        if commit.kind != "pods" or pod is None or asked is None:
-            return
-        if not asked.request.path.endswith("/eviction"):
+        if pod is None or asked is None or not asked.request.path.endswith("/eviction"):
             return
         if by_controller(commit):
             yield f"{pod.name} was evicted by {commit.actor}"

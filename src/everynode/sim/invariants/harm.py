@@ -15,7 +15,7 @@ from everynode.api import keys
 from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import Pod
 from everynode.sim.clock import EPOCH
-from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.promise import SETS, Invariant
 from everynode.sim.invariants.referee import Referee, gate_closed, is_true, meaning, node_of, wants
 from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, taken_pod, views
 from everynode.sim.record import Asked, Commit, Record, Scene
@@ -35,7 +35,7 @@ class Harm(Invariant):
 
     id: ClassVar[str] = "S1c"
     title: ClassVar[str] = "a version that works nowhere takes maxUnavailable Ready pods at most"
-    kinds: ClassVar[tuple[str, ...]] = ("pods", "daemonsets.apps", "daemonsets.apps.kruise.io")
+    kinds: ClassVar[tuple[str, ...]] = ("pods", *SETS)
 
     def __init__(self, record: Record) -> None:
         super().__init__(record)
@@ -43,9 +43,9 @@ class Harm(Invariant):
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at what is wanted, and at Ready pods that are taken for it."""
-        if commit.kind.startswith("daemonsets"):
+        if commit.kind in SETS:
             self._look_at_set(commit)
-        elif commit.kind == "pods" and by_controller(commit):
+        elif by_controller(commit):
             pod = taken_pod(commit)
             if pod is not None and is_true(pod, keys.READY):
                 yield from self._judge(commit, pod)

@@ -31,6 +31,7 @@ from everynode.sim.shelf import Pods
 from everynode.sim.shelf import node_of as node_of
 
 PATIENCE: Final = 300.0
+_HOOK: Final = '"preDeleteHook"'
 
 
 class _Spec(Partial, frozen=True):
@@ -116,6 +117,12 @@ def is_true(pod: Pod, kind: str) -> bool:
 def is_preparing(pod: Pod) -> bool:
     """Whether the pod waits for its hook."""
     return pod.metadata.labels.get(keys.LIFECYCLE_STATE) == keys.PREPARING_DELETE
+
+
+def is_blocked(pod: Pod) -> bool:
+    """Whether the pod was taken out of service for its hook, before the hook's owner is told."""
+    condition = pod.condition(keys.KRUISE_POD_READY)
+    return condition is not None and condition.status == "False" and _HOOK in condition.message
 
 
 def gate_closed(pod: Pod) -> bool:

@@ -7,7 +7,7 @@ from itertools import islice, product
 from typing import Final
 
 from everynode.api.objects import Pod
-from everynode.sim.invariants.referee import gate_closed, is_preparing
+from everynode.sim.invariants.referee import gate_closed, is_blocked, is_preparing
 from everynode.sim.record import Commit, Record, Scene
 from everynode.sim.shelf import Pods, node_of
 
@@ -40,9 +40,9 @@ def taken_pod(commit: Commit) -> Pod | None:
     before, after = commit.before, commit.after
     if commit.kind != "pods" or before is None or before.terminating or before.finished:
         return None
-    if is_preparing(before):
+    if is_preparing(before) or is_blocked(before):
         return None
-    if after is None or after.terminating or is_preparing(after):
+    if after is None or after.terminating or is_preparing(after) or is_blocked(after):
         return before  # type: ignore[no-any-return]
     if gate_closed(before):
         return None
