@@ -28,23 +28,20 @@ class Log:
     def __init__(self, compacted: int) -> None:
         self.compacted = compacted  # changes up to this version are no longer here
         self._changes: deque[Change] = deque()
+        self.end = 0  # the number that the next change will have
         self._base = 0  # the number of the oldest change
         self._waiting: list[Reader] = []
 
     def append(self, change: Change) -> None:
         """Add the newest change."""
         self._changes.append(change)
+        self.end += 1
 
     def position(self, version: int) -> int | None:
         """The number of the first change after a version; None when it is forgotten."""
         if version < self.compacted:
             return None
         return self._base + bisect_right(self._changes, version, key=lambda c: c.version)
-
-    @property
-    def end(self) -> int:
-        """The number that the next change will have."""
-        return self._base + len(self._changes)
 
     def read(self, position: int, *, upto: int, most: int) -> list[Change] | None:
         """Changes from a number on, up to a version; None when the number is forgotten."""

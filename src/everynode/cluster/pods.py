@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Final
 
 from everynode.api.daemonset import Fault
@@ -54,17 +53,16 @@ class PodRules(Rules):
     def selectable(self, obj: Object) -> tuple[str, ...]:
         """Where the pod is and how it fares."""
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
-        intern = sys.intern
         return (
             spec.get("nodeName", ""),
-            intern(spec.get("restartPolicy", "")),
-            intern(spec.get("schedulerName", "")),
-            intern(spec.get("serviceAccountName", "")),
+            spec.get("restartPolicy", ""),
+            spec.get("schedulerName", ""),
+            spec.get("serviceAccountName", ""),
             "true" if spec.get("hostNetwork") else "false",
-            intern(status.get("phase", "")),
+            status.get("phase", ""),
             status.get("podIP", ""),
-            ",".join(entry.get("ip", "") for entry in status.get("podIPs") or ()),
-            intern(status.get("nominatedNodeName", "")),
+            ",".join([entry.get("ip", "") for entry in status.get("podIPs") or ()]),
+            status.get("nominatedNodeName", ""),
         )
 
     def default(self, obj: Object) -> Object:

@@ -32,7 +32,7 @@ from everynode.cluster.expiry import Expiry
 from everynode.cluster.forms import form_of
 from everynode.cluster.kinds import Registry
 from everynode.cluster.paths import locate
-from everynode.cluster.store import Change, Store
+from everynode.cluster.store import Change, Journal, Store
 from everynode.cluster.watches import Watch
 from everynode.kube.requests import Request, Response
 
@@ -95,16 +95,14 @@ class Api:
         """
         try:
             seconds = allowed_seconds(request)
-            if seconds is None:
-                return await self._settled(request, agent)
-            begun = self.site.clock.monotonic()
-            left = seconds - (begun - arrived) if arrived is not None else seconds
-            if left <= 0:
+            if seconds is not None and arrived is not None:
+                seconds -= self.site.clock.monotonic() - arrived
+            if seconds is not None and seconds <= 0:
                 raise timed_out()
-            if self.store.journal is None:
+            if self.site.store.journal is None:
                 return self._answer(request, agent)  # nothing to wait for
-            async with asyncio.timeout(left):
-                return await self._settled(request, agent)
+            async with asyncio.timeout(seconds):
+                return await self._settled(request, agent, self.site.store.journal)
         except Refusal as refusal:
             return refusal.response()
         except TimeoutError:
@@ -133,17 +131,14 @@ class Api:
             watch.close()
         self._watches.clear()
 
-    async def _settled(self, request: Request, agent: str) -> Response:
+    async def _settled(self, request: Request, agent: str, journal: Journal) -> Response:
         """Nobody is told of anything that a crash could take back."""
-        store = self.site.store
-        if store.journal is None:
-            return self._answer(request, agent)
         if request.method != "GET":
-            await store.journal.room()
+            await journal.room()
         try:
             return self._answer(request, agent)
         finally:
-            await store.settle()
+            await self.site.store.settle()
 
     def _answer(self, request: Request, agent: str = "") -> Response:
         if request.path in HEALTH:

@@ -32,7 +32,11 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     @property
     def key(self) -> str:
         """Where the object is kept; sorts as the real server's keys do."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return _key(self.namespace, self.name)
+
+
+def _key(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -75,7 +79,7 @@ class Collection:
 
     def get(self, namespace: str, name: str) -> Record | None:
         """The object of that name, if there is one."""
-        record: Record | None = self.records.get(f"{namespace}/{name}" if namespace else name)
+        record: Record | None = self.records.get(_key(namespace, name))
         return record
 
     def scan(self, namespace: str = "", *, after: str = "") -> Iterator[Record]:
@@ -137,13 +141,17 @@ class Store:
 
     def put(self, collection: Collection, obj: Object, *, fields: tuple[str, ...] = ()) -> Record:
         """Write an object under the next version; the version is set in the object as well."""
-        version = self.version + 1
-        record = make_record(obj, version, fields=fields)
-        previous = collection.records.get(record.key)
-        self.version = version
-        collection.records[record.key] = record
-        kind = "ADDED" if previous is None else "MODIFIED"
-        self._commit(collection, Change(kind, record, previous))
+        meta, records = obj["metadata"], collection.records
+        key = _key(meta.get("namespace", ""), meta["name"])
+        previous: Record | None = records.get(key)
+        record = make_record(obj, self.version + 1, fields=fields, previous=previous)
+        self.version += 1
+        if previous is None:
+            records[key] = record
+            self._commit(collection, Change("ADDED", record, None))
+        else:
+            dict.__setitem__(records, key, record)  # its place among the keys it has already
+            self._commit(collection, Change("MODIFIED", record, previous))
         return record
 
     def remove(self, collection: Collection, record: Record) -> Record:
@@ -193,18 +201,31 @@ class Store:
             observer(change)
 
 
-def make_record(obj: Object, version: int | None, *, fields: tuple[str, ...] = ()) -> Record:
-    """Encode an object as it is stored; without a version it is one that never will be."""
+def make_record(
+    obj: Object,
+    version: int | None,
+    *,
+    fields: tuple[str, ...] = (),
+    previous: Record | None = None,
+) -> Record:
+    """Encode an object as it is stored; without a version it is one that never will be.
+
+    What selectors ask for is shared with the record before, as long as it is the same.
+    """
     meta = obj["metadata"]
     if version is not None:
         meta["resourceVersion"] = str(version)
+    labels = meta.get("labels") or _NO_LABELS
+    if previous is not None:
+        labels = previous.labels if previous.labels == labels else labels
+        fields = previous.fields if previous.fields == fields else fields
     return Record(
         namespace=meta.get("namespace", ""),
         name=meta["name"],
         uid=meta.get("uid", ""),
         version=version or 0,
         body=msgspec.json.encode(ordered(obj)),
-        labels=meta.get("labels") or _NO_LABELS,
+        labels=labels,
         fields=fields,
     )
 
@@ -242,7 +263,6 @@ _META_ORDER: Final = (
     "finalizers",
     "managedFields",
 )
-_TOP: Final = ("kind", "apiVersion", "metadata", "status")
 
 
 def ordered(obj: Object) -> Object:
@@ -253,16 +273,10 @@ def ordered(obj: Object) -> Object:
     """
     meta = obj["metadata"]
     ordered_meta = {key: meta[key] for key in _META_ORDER if key in meta}
-    result: Object = {
-        "kind": obj.get("kind"),
-        "apiVersion": obj.get("apiVersion"),
-        "metadata": ordered_meta,
-    }
-    for key, value in obj.items():
-        if key not in _TOP:
-            result[key] = value
+    first = {"kind": obj.get("kind"), "apiVersion": obj.get("apiVersion"), "metadata": ordered_meta}
+    result: Object = {**first, **obj, "metadata": ordered_meta}
     if "status" in obj:
-        result["status"] = obj["status"]
+        result["status"] = result.pop("status")  # last
     return result
 
 

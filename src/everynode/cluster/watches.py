@@ -37,6 +37,11 @@ def line(kind: str, body: bytes) -> bytes:
     return b"%b%b}" % (_PREFIX[kind], body)
 
 
+def _look_alike(record: Record, previous: Record) -> bool:
+    """Whether no selector can tell them apart: the store then shares what selectors ask for."""
+    return record.labels is previous.labels and record.fields is previous.fields
+
+
 class Watch:
     """One client's place in the history of one collection."""
 
@@ -201,14 +206,14 @@ class Watch:
             if selection.namespace and record.namespace != selection.namespace:
                 return None
             return change.type, record
-        was = previous is not None and selection.matches(previous)
+        if previous is None:
+            return (change.type, record) if selection.matches(record) else None
+        was = selection.matches(previous)
         if change.type == "DELETED":
             return ("DELETED", record) if was else None
-        if selection.matches(record):
+        if was if _look_alike(record, previous) else selection.matches(record):
             return ("MODIFIED" if was else "ADDED"), record
-        if was and previous is not None:
-            return "DELETED", at_version(previous, record.version)
-        return None
+        return ("DELETED", at_version(previous, record.version)) if was else None
 
     def _too_old(self) -> bytes:
         message = f"too old resource version: {self._seen} ({self._log.compacted})"
