@@ -311,6 +311,6 @@ def test_ids_versions_and_times_are_never_kept() -> None:
 
 def test_requests_and_limits_are_not_taken_for_each_other() -> None:
     sharing = Sharing()
-    requests = sharing.resources(Resources(requests={"cpu": "1"}))
-    limits = sharing.resources(Resources(limits={"cpu": "1"}))
+    requests = sharing.alike(Resources(requests={"cpu": "1"}))
+    limits = sharing.alike(Resources(limits={"cpu": "1"}))
     assert (requests.requests, limits.limits) == ({"cpu": "1"}, {"cpu": "1"})

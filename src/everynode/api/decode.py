@@ -13,19 +13,12 @@ from typing import Any, Final, Generic, TypeVar, cast
 import msgspec
 from msgspec.structs import force_setattr
 
-from everynode.api.objects import (
-    Container,
-    ControllerRevision,
-    Node,
-    Pod,
-    PodAnnotations,
-    Resources,
-)
+from everynode.api.objects import ControllerRevision, Node, Pod, PodAnnotations
 
 _NO_ANNOTATIONS: Final = PodAnnotations()
+_encode: Final = msgspec.msgpack.Encoder().encode
 # Bytes that are no UTF-8 and JSON too deep to be true have errors of their own.
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -64,63 +57,51 @@ class Shared(dict[Hashable, Any]):
 
 
 class Sharing:
-    """What the objects of one kind share: texts, hashable parts, and what is found by a key."""
+    """What the objects of one kind share: texts, hashable parts, and what is written alike."""
 
     # Longer texts are rarely equal and would fill the table's memory.
     LONGEST: Final = 512
 
-    __slots__ = ("_keyed", "parts", "texts")
+    __slots__ = ("_written", "parts", "texts")
 
     def __init__(self, limit: int = 4096) -> None:
         self.texts = Shared(limit)
         self.parts = Shared(limit)
-        self._keyed = Shared(limit)
+        self._written = Shared(limit)
 
     def text(self, value: str) -> str:
         """A text of any length, kept once unless it is long."""
         return cast(str, self.texts[value]) if len(value) <= self.LONGEST else value
 
-    def labels(self, value: dict[str, str]) -> dict[str, str]:
-        """The labels that all pods of a revision have, kept once."""
-        return self._keep(("labels", *value.items()), value)
-
-    def resources(self, value: Resources) -> Resources:
-        """Requests and limits, kept once."""
-        return self._keep(("resources", *_resources_key(value)), value)
-
-    def containers(self, value: tuple[Container, ...]) -> tuple[Container, ...]:
-        """The containers of a pod, kept once for all pods of a template."""
-        keys = [(each.name, each.image, *_resources_key(each.resources)) for each in value]
-        return self._keep(("containers", *keys), value)
-
-    def _keep(self, key: Hashable, value: V) -> V:
-        found = self._keyed.get(key)
-        return self._keyed.keep(key, value) if found is None else cast(V, found)
-
-
-def _resources_key(value: Resources) -> tuple[Hashable, ...]:
-    # 1 and 1.0 are equal keys and mean the same; "1" is another text, as it was written.
-    return (tuple(value.requests.items()), tuple(value.limits.items()))
+    def alike(self, value: V) -> V:
+        """The first value seen that is written like this one, hashable or not."""
+        key = _encode(value)  # faster than a key made of all its parts
+        found = self._written.get(key)
+        return self._written.keep(key, value) if found is None else cast(V, found)
 
 
 def share_pod(pod: Pod, sharing: Sharing) -> None:
     """Let a pod nobody holds yet share what it has in common with others."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
-    texts, parts = sharing.texts, sharing.parts
-    force_setattr(meta, "namespace", texts[meta.namespace])
-    force_setattr(meta, "labels", sharing.labels(meta.labels))
-    force_setattr(meta, "owner_references", parts[meta.owner_references])
+    texts = sharing.texts
+    # What comes from the owner and its template is looked up in two goes.
+    namespace, labels, owners, finalizers = sharing.alike(
+        (meta.namespace, meta.labels, meta.owner_references, meta.finalizers)
+    )
+    force_setattr(meta, "namespace", namespace)
+    force_setattr(meta, "labels", labels)
+    force_setattr(meta, "owner_references", owners)
+    force_setattr(meta, "finalizers", finalizers)
+    gates, containers = sharing.alike((spec.readiness_gates, spec.containers))
+    force_setattr(spec, "readiness_gates", gates)
+    force_setattr(spec, "containers", containers)
     if meta.annotations == _NO_ANNOTATIONS:
         force_setattr(meta, "annotations", _NO_ANNOTATIONS)
-    if meta.finalizers:
-        force_setattr(meta, "finalizers", parts[meta.finalizers])
     if spec.node_name:
         # The same text as the node's own name. The interpreter forgets it with its last user.
         force_setattr(spec, "node_name", sys.intern(spec.node_name))
         # Once bound, the node is known and the affinity is of no further interest.
         force_setattr(spec, "affinity", None)
-    force_setattr(spec, "readiness_gates", parts[spec.readiness_gates])
-    force_setattr(spec, "containers", sharing.containers(spec.containers))
     force_setattr(status, "phase", texts[status.phase])
     for condition in status.conditions:
         force_setattr(condition, "type", texts[condition.type])
@@ -134,7 +115,7 @@ def share_pod(pod: Pod, sharing: Sharing) -> None:
         force_setattr(container, "image", texts[container.image])
         force_setattr(container, "image_id", texts[container.image_id])
         if container.resources is not None:
-            force_setattr(container, "resources", sharing.resources(container.resources))
+            force_setattr(container, "resources", sharing.alike(container.resources))
 
 
 def share_node(node: Node, sharing: Sharing) -> None:
