@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -148,14 +149,10 @@ class Loop:
         if self._adoption.due(workload, now):
             self._spawn(self._adoption.scan(workload))
         # At every look: the queue remembers only the earliest time it was asked for.
-        next_scan = self._adoption.next_scan(workload)
-        if next_scan is not None:
-            self._queue.add_at(workload.key, next_scan)
-        if not self._adoption.done(workload):
-            return
-        if workload.replan and not self._replan(workload, now):
-            return
-        self._decide(workload, now)
+        wake_at = self._adoption.next_scan(workload)
+        if self._adoption.done(workload) and (not workload.replan or self._replan(workload, now)):
+            wake_at = min(wake_at, self._decide(workload, now))
+        self._queue.add_at(workload.key, wake_at)
 
     def _replan(self, workload: Workload, now: float) -> bool:
         """Make the plan anew; False while the revisions have to be written first."""
@@ -185,7 +182,8 @@ class Loop:
             self._carry_out(workload, [patch for patch in patches if patch is not None], now)
         return True
 
-    def _decide(self, workload: Workload, now: float) -> None:
+    def _decide(self, workload: Workload, now: float) -> float:
+        """Have done what there is to do; when to look again if nothing happens before."""
         assert workload.ledger is not None
         workload.refresh(self._world.pods.version, now)
         for node, write in workload.overdue(now):
@@ -196,28 +194,30 @@ class Loop:
             observed = msgspec.structs.replace(observed, collision_count=collisions)
         decision = workload.ledger.decide(now, observed, create_limit=workload.create_limit)
         self._carry_out(workload, decision.actions, now)
-        self._write_status(workload, decision.status, now)
+        due_at = self._write_status(workload, decision.status, now)
         for notice in decision.notices:
             self._teller.noticed(workload, notice)
         self._prune(workload, now)
         self._pull_ahead(workload)
-        for wake_at in (decision.wake_at, workload.settle_at, workload.quiet_until):
-            if wake_at is not None:
-                self._queue.add_at(workload.key, wake_at)
+        times = (due_at, decision.wake_at, workload.settle_at, workload.quiet_until)
+        return min([at for at in times if at is not None], default=inf)
 
     def _carry_out(self, workload: Workload, actions: Sequence[PodAction], now: float) -> None:
         for action in actions:
             if action.node not in workload.writes:
                 self._applier.put(workload, workload.begin(action, now))
 
-    def _write_status(self, workload: Workload, status: DaemonSetStatus, now: float) -> None:
+    def _write_status(
+        self, workload: Workload, status: DaemonSetStatus, now: float
+    ) -> float | None:
+        """Write the status if it is time; when it will be if it is not yet."""
         due_at = self._statuses.due_at(workload, status)
         if due_at is not None and due_at > now:
-            self._queue.add_at(workload.key, due_at)
-            return
+            return due_at
         self._teller.status_decided(workload, status)
         if due_at is not None:
             self._spawn(self._statuses.write(workload, status))
+        return None
 
     def _prune(self, workload: Workload, now: float) -> None:
         choice = self._choices.get(workload.key)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import zip_longest
-from operator import attrgetter
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Final, Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from everynode.api.daemonset import DaemonSetStatus, Flavour
@@ -31,7 +36,8 @@ _COUNTS: Final = {
     "misscheduled": "Nodes that have a pod and should not.",
 }
 
-_read_counts: Final = attrgetter(*_COUNTS)
+_BOUNDS: Final = [*(str(bound) for bound in _LOOKS), "+Inf"]
+_Labels = tuple[str, ...]
 
 
 class WatchState(Protocol):
@@ -54,172 +60,158 @@ class RecorderState(Protocol):
 
 
 class Metrics:
-    """All metrics of one process, in a registry of their own."""
+    """All metrics of one process, in a registry of their own.
+
+    What happens is counted in plain numbers, which costs next to nothing; they become metrics when
+    somebody asks for them.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.registry = CollectorRegistry()
         self._clock = clock
-        self._reconcile = Histogram(
-            "everynode_reconcile_seconds",
-            "Time taken to look at one DaemonSet and decide.",
-            buckets=_LOOKS,
-            registry=self.registry,
-        )
-        self._writes = Counter(
-            "everynode_api_writes_total",
-            "Writes sent to the API server, by verb, resource and result.",
-            ("verb", "resource", "result"),
-            registry=self.registry,
-        )
-        self._pods = Counter(
-            "everynode_pod_actions_total",
-            "What was done to pods, and why.",
-            ("action", "because"),
-            registry=self.registry,
-        )
-        self._restarts = Counter(
-            "everynode_watch_restarts_total",
-            "Watches that had to be made again, by reason.",
-            ("resource", "reason"),
-            registry=self.registry,
-        )
-        self._counts = {
-            name: Gauge(f"everynode_daemonset_{name}", text, _SET, registry=self.registry)
-            for name, text in _COUNTS.items()
-        }
-        self._told: dict[tuple[str, ...], tuple[int, ...]] = {}
-        self._gauges: dict[tuple[str, ...], list[Gauge]] = {}
-        # What is counted for every pod, by its labels: to look them up anew costs several times
-        # the counting. There are few of them.
-        self._written: dict[tuple[str, str, str], Counter] = {}
-        self._acted: dict[tuple[str, str], Counter] = {}
-        self._contested = Gauge(
-            "everynode_daemonset_contested",
-            "1 while another manager writes the DaemonSet's status and we leave it alone.",
-            _SET,
-            registry=self.registry,
-        )
-        self._leader = Gauge(
-            "everynode_leader", "1 while this process leads.", registry=self.registry
-        )
+        self._looks = [0] * (len(_LOOKS) + 1)  # by the first bound that they kept to
+        self._look_seconds = 0.0
+        self._writes: Counter[_Labels] = Counter()
+        self._pods: Counter[_Labels] = Counter()
+        self._restarts: Counter[_Labels] = Counter()
+        self._rollouts: dict[_Labels, DaemonSetStatus] = {}
+        self._contested: dict[_Labels, bool] = {}
+        self._leading: Callable[[], bool] = lambda: False
+        self.registry.register(_Asked(self._count))
         ProcessCollector(registry=self.registry)
 
     # --- What is told --------------------------------------------------------------------------
 
     def looked(self, seconds: float) -> None:
         """A DaemonSet was looked at."""
-        self._reconcile.observe(seconds)
+        self._looks[bisect_left(_LOOKS, seconds)] += 1
+        self._look_seconds += seconds
 
     def wrote(self, asked: Asked, result: str) -> None:
         """A write was sent and answered, or not."""
-        key = (asked.verb, asked.resource, result)
-        counter = self._written.get(key)
-        if counter is None:
-            counter = self._written[key] = self._writes.labels(*key)
-        counter.inc()
+        self._writes[asked.verb, asked.resource, result] += 1
 
     def pod_action(self, action: str, because: str) -> None:
         """Something was done to a pod."""
-        counter = self._acted.get((action, because))
-        if counter is None:
-            counter = self._acted[action, because] = self._pods.labels(action, because)
-        counter.inc()
+        self._pods[action, because] += 1
 
     def watch_restarted(self, resource: Resource, reason: str) -> None:
         """A watch had to be made again."""
-        self._restarts.labels(resource.full_name, reason).inc()
+        self._restarts[resource.full_name, reason] += 1
 
     def rollout(
         self, flavour: Flavour, namespace: str, name: str, *, status: DaemonSetStatus
     ) -> None:
         """A DaemonSet's status is this now."""
-        labels = (namespace, name, flavour.value)
-        told, counts = self._told.get(labels, ()), _read_counts(status)
-        if told == counts:
-            return
-        gauges = self._gauges.get(labels)
-        if gauges is None:
-            gauges = [gauge.labels(*labels) for gauge in self._counts.values()]
-            self._gauges[labels] = gauges
-        for gauge, before, count in zip_longest(gauges, told, counts):
-            if count != before:
-                gauge.set(count)
-        self._told[labels] = counts
+        self._rollouts[namespace, name, flavour.value] = status
 
     def contested(self, flavour: Flavour, namespace: str, name: str, *, now: bool) -> None:
         """Whether another manager writes a DaemonSet's status."""
-        self._contested.labels(namespace, name, flavour.value).set(now)
+        self._contested[namespace, name, flavour.value] = now
 
     def forget(self, flavour: Flavour, namespace: str, name: str) -> None:
         """A DaemonSet is gone."""
-        self._told.pop((namespace, name, flavour.value), None)
-        self._gauges.pop((namespace, name, flavour.value), None)
-        for gauge in (*self._counts.values(), self._contested):
-            with contextlib.suppress(KeyError):  # never told of
-                gauge.remove(namespace, name, flavour.value)
+        self._rollouts.pop((namespace, name, flavour.value), None)
+        self._contested.pop((namespace, name, flavour.value), None)
 
     # --- What is asked when somebody looks -----------------------------------------------------
 
     def follow_leader(self, leading: Callable[[], bool]) -> None:
         """Show whether we lead."""
-        self._leader.set_function(lambda: float(leading()))
+        self._leading = leading
 
     def follow_queue(self, depth: Callable[[], int]) -> None:
         """Show how many DaemonSets wait for a look."""
-        gauge = Gauge(
-            "everynode_queue_depth", "DaemonSets that wait for a look.", registry=self.registry
-        )
-        gauge.set_function(depth)
+        text = "DaemonSets that wait for a look."
+        self.registry.register(_Asked(lambda: [_gauge("queue_depth", text, depth())]))
 
     def follow_watches(self, watches: Sequence[WatchState]) -> None:
         """Show how old the caches may be."""
-        self.registry.register(_Watches(watches, self._clock))
+        self.registry.register(_Asked(lambda: _ask_watches(watches, self._clock)))
 
     def follow_events(self, recorder: RecorderState) -> None:
         """Show how many events were recorded."""
-        self.registry.register(_Events(recorder))
+        text = "Kubernetes Events written and dropped."
+        self.registry.register(
+            _Asked(
+                lambda: [
+                    _counter(
+                        "events",
+                        text,
+                        ("result",),
+                        {("written",): recorder.written, ("dropped",): recorder.dropped},
+                    )
+                ]
+            )
+        )
 
     def exposition(self) -> bytes:
         """Return everything as Prometheus reads it."""
         return generate_latest(self.registry)
 
+    def _count(self) -> Iterator[Metric]:
+        yield HistogramMetricFamily(
+            "everynode_reconcile_seconds",
+            "Time taken to look at one DaemonSet and decide.",
+            buckets=list(zip(_BOUNDS, accumulate(self._looks), strict=True)),
+            sum_value=self._look_seconds,
+        )
+        text = "Writes sent to the API server, by verb, resource and result."
+        yield _counter("api_writes", text, ("verb", "resource", "result"), self._writes)
+        text = "What was done to pods, and why."
+        yield _counter("pod_actions", text, ("action", "because"), self._pods)
+        text = "Watches that had to be made again, by reason."
+        yield _counter("watch_restarts", text, ("resource", "reason"), self._restarts)
+        for name, text in _COUNTS.items():
+            counts = {labels: getattr(each, name) for labels, each in self._rollouts.items()}
+            yield _gauges(f"daemonset_{name}", text, _SET, counts)
+        text = "1 while another manager writes the DaemonSet's status and we leave it alone."
+        yield _gauges("daemonset_contested", text, _SET, self._contested)
+        yield _gauge("leader", "1 while this process leads.", self._leading())
 
-class _Watches(Collector):
-    def __init__(self, watches: Sequence[WatchState], clock: Clock) -> None:
-        self._watches = watches
-        self._clock = clock
+
+class _Asked(Collector):
+    """Metrics that are worked out when somebody asks for them."""
+
+    def __init__(self, ask: Callable[[], Iterable[Metric]]) -> None:
+        self._ask = ask
 
     def collect(self) -> Iterable[Metric]:
-        """Ask every watch; where two watch the same kind, the older counts."""
-        age = GaugeMetricFamily(
-            "everynode_cache_age_seconds",
-            "Seconds since the server last said anything about a kind.",
-            labels=["resource"],
-        )
-        synced = GaugeMetricFamily(
-            "everynode_cache_synced", "1 when the copy of a kind is whole.", labels=["resource"]
-        )
-        ages: dict[str, float] = {}
-        whole: dict[str, bool] = {}
-        for watch in self._watches:
-            name = watch.resource.full_name
-            ages[name] = max(ages.get(name, 0.0), self._clock.monotonic() - watch.heard_at)
-            whole[name] = whole.get(name, True) and watch.synced
-        for name in sorted(ages):
-            age.add_metric([name], ages[name])
-            synced.add_metric([name], whole[name])
-        return [age, synced]
+        """Ask."""
+        return self._ask()
 
 
-class _Events(Collector):
-    def __init__(self, recorder: RecorderState) -> None:
-        self._recorder = recorder
+def _counter(
+    name: str, text: str, labels: Sequence[str], counts: Mapping[_Labels, int]
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"everynode_{name}", text, labels=labels)
+    for values, count in counts.items():
+        family.add_metric(values, count)
+    return family
 
-    def collect(self) -> Iterator[Metric]:
-        """Ask the recorder."""
-        events = CounterMetricFamily(
-            "everynode_events", "Kubernetes Events written and dropped.", labels=["result"]
-        )
-        events.add_metric(["written"], self._recorder.written)
-        events.add_metric(["dropped"], self._recorder.dropped)
-        yield events
+
+def _gauges(
+    name: str, text: str, labels: Sequence[str], values: Mapping[_Labels, float]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"everynode_{name}", text, labels=labels)
+    for each, value in values.items():
+        family.add_metric(each, value)
+    return family
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"everynode_{name}", text, value=value)
+
+
+def _ask_watches(watches: Sequence[WatchState], clock: Clock) -> list[Metric]:
+    """Ask every watch; where two watch the same kind, the older counts."""
+    ages: dict[_Labels, float] = {}
+    whole: dict[_Labels, bool] = {}
+    for watch in sorted(watches, key=lambda each: each.resource.full_name):
+        name = (watch.resource.full_name,)
+        ages[name] = max(ages.get(name, 0.0), clock.monotonic() - watch.heard_at)
+        whole[name] = whole.get(name, True) and watch.synced
+    text = "Seconds since the server last said anything about a kind."
+    age = _gauges("cache_age_seconds", text, ("resource",), ages)
+    text = "1 when the copy of a kind is whole."
+    return [age, _gauges("cache_synced", text, ("resource",), whole)]

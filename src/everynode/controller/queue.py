@@ -72,13 +72,12 @@ class Queue:
 
     async def get(self) -> str:
         """Wait for the next key that is due, oldest first."""
-        while True:
-            self._move_due()
-            if self._due:
-                key, _ = self._due.popitem(last=False)
-                self._soon.pop(key, None)
-                return key
+        self._move_due()
+        while not self._due:
             await self._sleep()
+        key, _ = self._due.popitem(last=False)
+        self._soon.pop(key, None)
+        return key
 
     async def _sleep(self) -> None:
         """Wait until a key is due; the timer is kept, whoever is due before it rings."""
@@ -95,7 +94,7 @@ class Queue:
     def _next_time(self) -> float:
         """When the next key is due by itself."""
         later = self._later[0][0] if self._later else inf
-        return min(later, next(iter(self._soon.values()), inf))
+        return min(later, next(iter(self._soon.values()))) if self._soon else later
 
     def _ring_at(self, when: float) -> None:
         """Let the timer ring at that time, if it would ring later and somebody waits for it."""

@@ -17,6 +17,7 @@ class Books:
 
     def __init__(self) -> None:
         self.queues: tuple[SortedList[str], ...] = tuple(SortedList() for _ in Queue)
+        self.queued = 0  # how many nodes wait in them
         self._totals = list(EMPTY)
         self._waiting: dict[str, SortedList[str]] = {}  # by code, for nodes that are not done
         self._timers: SortedList[tuple[float, str]] = SortedList()
@@ -81,6 +82,7 @@ class Books:
         """Enter many at once: sorting a whole list is cheaper than finding each one's place."""
         for profile, times in Counter([made.profile for made in fleet]).items():
             self._count(profile, times)
+        self.queued += len([made for made in fleet if made.queue])
         for queue in Queue:
             if queue:
                 self.queues[queue].update([made.name for made in fleet if made.queue is queue])
@@ -100,15 +102,19 @@ class Books:
     def _line_up(self, made: Assessment) -> None:
         if made.queue:
             self.queues[made.queue].add(made.name)
+            self.queued += 1
 
     def _step_out(self, made: Assessment) -> None:
         if made.queue:
             self.queues[made.queue].remove(made.name)
+            self.queued -= 1
 
     def _note(self, made: Assessment) -> None:
         code = made.reason.code
         if code not in QUIET:
-            self._waiting.setdefault(code, SortedList()).add(made.name)
+            if code not in self._waiting:
+                self._waiting[code] = SortedList()
+            self._waiting[code].add(made.name)
 
     def _strike(self, made: Assessment) -> None:
         waiting = self._waiting.get(made.reason.code)

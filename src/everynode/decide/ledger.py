@@ -131,7 +131,7 @@ class Ledger:
 
     def _serve(self, now: float, create_limit: int | None) -> tuple[PodAction, ...]:
         """Grant what can be granted; where nothing could, nothing can until something changes."""
-        if create_limit in self._vain:
+        if create_limit in self._vain or not self._books.queued:
             return ()
         actions = _Round(self, now, create_limit).run()
         if not actions:

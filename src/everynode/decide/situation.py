@@ -89,8 +89,8 @@ class Situation:
         self.olds: list[Pod] = []
         for pod in pods.staying:
             (self.targets if plan.carries(pod) else self.olds).append(pod)
-        self.kept_target = self._prefer(self.targets)
-        self.kept_old = self._prefer(self.olds)
+        self.kept_target = self._prefer(self.targets) if self.targets else None
+        self.kept_old = self._prefer(self.olds) if self.olds else None
         self.kept = self._keep()
         self.under_way = in_scope and self.eligible.should_continue and self._is_under_way(touched)
         self.holding = self.under_way and self._is_holding()
@@ -129,8 +129,9 @@ class Situation:
             available = first.uid in self.available
             ready = available or is_ready(first)
             updated = self.plan.carries(first)
-        creating = sum([write.kind is Pending.CREATE for write in view.writes])
-        doubled = len(pods.all) - len(pods.finished) - len(pods.gone) + creating > 1
+        writing = len(view.writes)
+        creating = sum([write.kind is Pending.CREATE for write in view.writes]) if writing else 0
+        doubled = len(pods.all) + creating > 1 and len(pods.all) - len(pods.ended) + creating > 1
         # In the order of the fields: names would cost as much as all the rest.
         return Profile(
             wanted,
@@ -145,7 +146,7 @@ class Situation:
             doubled and self.reachable,
             doubled and not self.reachable,
             creating,
-            len(view.writes) - creating,
+            writing - creating,
             clashing,
             wanted and bool(self.available),
         )
@@ -172,10 +173,10 @@ class Situation:
                 self.wake(at)
         return frozenset(found) if found else _NONE
 
-    def _prefer(self, pods: list[Pod]) -> Pod | None:
+    def _prefer(self, pods: list[Pod]) -> Pod:
         """The one to keep of several: the available, the Ready, the right one, the senior."""
-        if len(pods) < 2:
-            return pods[0] if pods else None
+        if len(pods) == 1:
+            return pods[0]
         return min(
             pods,
             key=lambda pod: (
@@ -194,7 +195,6 @@ class Situation:
         if self.plan.surging:
             return [old, target]
         kept = self._prefer([old, target])
-        assert kept is not None
         self.kept_old = old if kept is old else None
         self.kept_target = target if kept is target else None
         return [kept]
