@@ -27,8 +27,10 @@ HARMLESS: Final = (
 )
 _FAULTS: Final = tuple(each for each in EVERY if each.id in HARMLESS)
 _SETS: Final = ("daemonsets.apps", "daemonsets.apps.kruise.io")
-_UPDATE_AT: Final = 8.0
-_UNTIL: Final = 60.0
+# The first pods are there before anything is updated, whoever dies or is slow in the beginning.
+_UPDATE_AT: Final = 45.0
+_FROM: Final = 40.0
+_UNTIL: Final = 100.0
 _MOST_TOLD: Final = 3
 
 
@@ -56,7 +58,7 @@ def compare(world: World) -> None:
 def paths(world: World) -> list[str]:
     """On which nodes a world that has settled differs from one that began with its last spec."""
     scene = world.record.scene
-    if not _is_comparable(world):
+    if not _is_forgetful(world):
         return []
     manifests = tuple(_last_specs(world))
     plan = Plan(
@@ -77,7 +79,7 @@ def paths(world: World) -> list[str]:
     return found
 
 
-def _is_comparable(world: World) -> bool:
+def _is_forgetful(world: World) -> bool:
     """Whether history is to be forgotten: no node is held, and the nodes are as they began."""
     scene = world.record.scene
     referees = [Referee(scene, ds, 0.0) for ds in scene.sets.values()]
@@ -120,7 +122,7 @@ def harmless(seed: int) -> Plan:
     nodes = chance.choice((2, 3, 4, 6))
     update = Happening("set-image", at=_UPDATE_AT, args={"image": "agent:v2"})
     faults = [
-        fault.draw(chance, round(chance.uniform(0.0, _UNTIL), 2), nodes)
+        fault.draw(chance, round(chance.uniform(_FROM, _UNTIL), 2), nodes)
         for fault in chance.sample(_FAULTS, chance.choice((2, 3, 4)))
     ]
     return Plan(
@@ -134,6 +136,12 @@ def harmless(seed: int) -> Plan:
         unharmed=True,
         name=f"seed {seed}",
     )
+
+
+def is_comparable(plan: Plan) -> bool:
+    """Whether nothing but its faults can make the difference."""
+    timed = [each for each in plan.happenings if each.call < 0]
+    return all(each.at >= (_FROM if each.fault else _UPDATE_AT) for each in timed)
 
 
 def additional(world: World) -> list[str]:

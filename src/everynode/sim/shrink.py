@@ -10,6 +10,7 @@ import msgspec
 from everynode.cluster.machinery.behaviour import by_name
 from everynode.sim.campaign import judge
 from everynode.sim.plan import Happening, Object, Plan, Timing
+from everynode.sim.reference import is_comparable
 
 MOST_PLAYS: Final = 300
 _replace: Final = msgspec.structs.replace
@@ -156,6 +157,8 @@ _STEPS: Final = (_fewer_happenings, _smaller_world, _plainer_manifests, _shorter
 
 def is_fair(plan: Plan) -> bool:
     """Whether the world can settle at all: a version that cannot work is mended in the end."""
+    if plan.unharmed and not is_comparable(plan):
+        return False
     updates = [each for each in plan.happenings if each.what == "set-image"]
     bad = [each.at for each in updates if _is_bad(each)]
     if not bad:

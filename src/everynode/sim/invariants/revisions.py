@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from everynode.api import keys
 from everynode.api.objects import ControllerRevision, Pod
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.referee import Referee, meaning, template_in
+from everynode.sim.invariants.referee import Referee, is_seen, meaning, template_in
 from everynode.sim.invariants.views import Doubt, by_controller, views
 from everynode.sim.record import Commit, Scene
 
@@ -148,6 +148,8 @@ def _may_name(scene: Scene, made: ControllerRevision, named: str, uid: str) -> b
             return True
         if not carried and named == (mine if pods else ""):
             return True
+        if not named and not any(map(is_seen, pods)):
+            return True  # somebody took away the label by which they are watched
     return False
 
 
