@@ -224,7 +224,8 @@ def _merge_items(original: list[Any], patch: list[Any], field: Field) -> list[An
             at = names.index(item[key])
             merged[at] = _merge_map(merged[at], item, field.items)
         else:
-            merged.append(item)
+            # Nulls in it mean nothing to whoever reads it; without them that is quick.
+            merged.append({name: value for name, value in item.items() if value is not None})
             names.append(item[key])
     return _arrange(merged, patch, original, key)
 

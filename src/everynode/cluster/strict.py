@@ -87,8 +87,11 @@ def _converted_change(value: Object, type_name: str, known: Object) -> Object | 
 def _same(value: Object, known: Object) -> Object:
     """The members that are the very ones of a known object, but for the metadata."""
     # Equal is not enough: True equals 1.
-    kept = (key for key in value if key in known and value[key] is known[key])
-    return {key: value[key] for key in kept if key != "metadata"}
+    return {
+        key: member
+        for key, member in value.items()
+        if member is known.get(key) and key in known and key != "metadata"
+    }
 
 
 def _without_gaps(value: Object) -> Object:
