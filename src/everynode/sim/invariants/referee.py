@@ -11,7 +11,7 @@ import msgspec
 from everynode.api import keys
 from everynode.api.affinity import NodeMatcher
 from everynode.api.amount import scale
-from everynode.api.daemonset import DaemonSet, RollingType, UpdateType
+from everynode.api.daemonset import DaemonSet, Flavour, RollingType, UpdateType
 from everynode.api.meaning import normalise
 from everynode.api.objects import (
     Affinity,
@@ -213,8 +213,17 @@ class Referee:
         return frozenset(h for h, each in self.templates.items() if meaning(each) == wanted)
 
     def at_target(self, pod: Pod) -> bool:
-        """Whether the pod is at the target."""
-        return pod.hash in self.targets
+        """Whether the pod is at the target: by its hash, or as a native one by its generation."""
+        if pod.hash in self.targets:
+            return True
+        number = self.generation
+        return number != "" and pod.metadata.labels.get(keys.POD_TEMPLATE_GENERATION) == number
+
+    @cached_property
+    def generation(self) -> str:
+        """The number of a native DaemonSet's template, which its pods carry."""
+        native = self.ds.flavour is Flavour.NATIVE
+        return self.ds.metadata.annotations.get(keys.TEMPLATE_GENERATION, "") if native else ""
 
     def life(self, node: str) -> bytes:
         """The template by which the node lives (R3)."""
