@@ -59,7 +59,9 @@ def required_terms(affinity: Affinity | None) -> NodeSelector | None:
 
 def pinned_node(affinity: Affinity | None) -> str:
     """The node that a pod is pinned to by its affinity, empty if none."""
-    required = required_terms(affinity)
+    if affinity is None or affinity.node_affinity is None:
+        return ""
+    required = affinity.node_affinity.required
     if required is None:
         return ""
     for term in required.node_selector_terms:

@@ -49,7 +49,7 @@ class _Envelope(msgspec.Struct, gc=False):
 
     api_version: str = msgspec.field(default="", name="apiVersion")
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
-    spec: dict[str, msgspec.Raw] = {}
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -74,9 +74,7 @@ def decode_daemonset(raw: bytes | Object, *, flavour: Flavour | None = None) -> 
     except msgspec.DecodeError as error:
         raise ValueError(f"this is no DaemonSet: {error}") from error
     kind = flavour_of(envelope.api_version, flavour)
-    template = envelope.spec.pop("template", None)
-    # Views would keep the whole message in memory.
-    stored = tuple((name, bytes(value)) for name, value in envelope.spec.items())
+    template, stored = _split_spec(bytes(envelope.spec))
     own = _read_own(kind, stored, templated=template is not None)
     faults = list(own.faults)
     metadata = _read(envelope.metadata, ObjectMeta, "metadata", faults)
@@ -84,7 +82,7 @@ def decode_daemonset(raw: bytes | Object, *, flavour: Flavour | None = None) -> 
         flavour=kind,
         metadata=metadata,
         selector=own.selector,
-        template=b"{}" if template is None else bytes(template),
+        template=b"{}" if template is None else template,
         strategy=own.strategy,
         min_ready_seconds=own.min_ready_seconds,
         burst=own.burst,
@@ -95,6 +93,17 @@ def decode_daemonset(raw: bytes | Object, *, flavour: Flavour | None = None) -> 
         status=_read_status(envelope.status, faults),
         faults=tuple(faults),
     )
+
+
+# A DaemonSet is decoded whenever its status changes, and most of the time its spec does not.
+@lru_cache(maxsize=128)
+def _split_spec(spec: bytes) -> tuple[bytes | None, tuple[tuple[str, bytes], ...]]:
+    """The template, and everything else; views would keep the whole message in memory."""
+    try:
+        parts = {name: bytes(part) for name, part in _decode_parts(spec).items()}
+    except msgspec.DecodeError as error:
+        raise ValueError(f"this is no DaemonSet: {error} - at `$.spec`") from error
+    return parts.pop("template", None), tuple(parts.items())
 
 
 class _Own(msgspec.Struct, frozen=True, gc=False):
@@ -110,7 +119,6 @@ class _Own(msgspec.Struct, frozen=True, gc=False):
     faults: tuple[Fault, ...]
 
 
-# A DaemonSet is decoded whenever its status changes, and most of the time its spec does not.
 @lru_cache(maxsize=512)
 def _read_own(kind: Flavour, stored: tuple[tuple[str, bytes], ...], *, templated: bool) -> _Own:
     spec: Object = without_nulls({name: _decode_any(value) for name, value in stored})

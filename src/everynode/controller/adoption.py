@@ -101,8 +101,9 @@ class Adoption:
     def done(self, workload: Workload) -> bool:
         """Whether the workload can be decided on: what it must adopt is adopted and seen."""
         claims = self._claims[workload.key]
-        _drop_seen(claims.pods, self._world.pods)
-        _drop_seen(claims.revisions, self._world.revisions)
+        if claims.pods or claims.revisions:
+            _drop_seen(claims.pods, self._world.pods)
+            _drop_seen(claims.revisions, self._world.revisions)
         return not (claims.needed or claims.pods or claims.revisions)
 
     def next_scan(self, workload: Workload) -> float:

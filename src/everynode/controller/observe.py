@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from everynode.api.daemonset import DaemonSet, Flavour
@@ -28,7 +28,7 @@ class World:
 
     def __init__(self, flavours: Iterable[Flavour], *, namespace: str = "") -> None:
         self.namespace = namespace
-        self._groups = {_GROUPS[flavour] for flavour in flavours}
+        self._groups = frozenset(_GROUPS[flavour] for flavour in flavours)
         self.nodes: Cache[Node] = Cache(quiet=True)
         self.pods: Cache[Pod] = Cache(indexes={"owner": _pod_owner}, keep=self._wants_pod)
         self.revisions: Cache[ControllerRevision] = Cache(
@@ -115,9 +115,11 @@ class World:
             new = old
         else:
             new = self.workloads.get(_pod_owner(after))
-        tell = self.changed if frees(before, after) else self.moved
+        freeing = frees(before, after)
+        tell = self.changed if freeing else self.moved
         if old is not None:
-            old.pod_changed(before, after if new is old else None)
+            kept = after if new is old else None
+            old.pod_changed(before, kept, freeing=freeing or kept is None)
             tell(old)
         if new is not None and new is not old:
             new.pod_changed(None, after)
@@ -175,16 +177,16 @@ class World:
     # --- What is kept ----------------------------------------------------------------------
 
     def _wants_pod(self, pod: Pod) -> bool:
-        return self._wants(pod.metadata.controller)
+        return _is_served(pod.metadata.controller, self._groups)
 
     def _wants_revision(self, revision: ControllerRevision) -> bool:
-        return self._wants(revision.metadata.controller)
+        return _is_served(revision.metadata.controller, self._groups)
 
-    def _wants(self, controller: OwnerReference | None) -> bool:
-        """Ours or nobody's; not those of StatefulSets, nor of the kind we do not serve."""
-        if controller is None:
-            return True
-        return controller.kind == KIND and controller.group in self._groups
+
+@lru_cache(maxsize=1024)  # asked with every event, of a few owners
+def _is_served(controller: OwnerReference | None, groups: frozenset[str]) -> bool:
+    """Ours or nobody's; not those of StatefulSets, nor of the kind we do not serve."""
+    return controller is None or (controller.kind == KIND and controller.group in groups)
 
 
 def _same_owners(before: Pod, after: Pod) -> bool:

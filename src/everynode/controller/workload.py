@@ -83,9 +83,15 @@ class Workload:
 
     # --- Observing -------------------------------------------------------------------------
 
-    def pod_changed(self, before: Pod | None, after: Pod | None) -> None:
-        """Take in a change of one own pod; None means it was not or is no longer ours."""
-        marked = self._quiet if self._is_quiet(before, after) else self._dirty
+    def pod_changed(
+        self, before: Pod | None, after: Pod | None, *, freeing: bool | None = None
+    ) -> None:
+        """Take in a change of one own pod; None means it was not or is no longer ours.
+
+        `freeing` is what `frees` says of it, where that is known already.
+        """
+        freeing = frees(before, after) if freeing is None else freeing
+        marked = self._dirty if freeing or not self._is_quiet(before, after) else self._quiet
         known = False
         if before is not None:
             node = node_of(before)
@@ -101,12 +107,12 @@ class Workload:
         self._recount(before if known else None, after)
 
     def _is_quiet(self, before: Pod | None, after: Pod | None) -> bool:
-        """Whether a pod's change neither lets anybody go on nor takes anything from the sums.
+        """Whether a pod's change that lets nobody go on takes nothing from the sums either.
 
         So it is with a pod that ends and has not ended, and on a node that counts at its worst
         because we wrote to it, unless a pod is concerned that still serves there (surge).
         """
-        if after is None or frees(before, after):
+        if after is None:
             return False
         if before is not None and before.terminating:
             return True
@@ -258,7 +264,7 @@ class Workload:
         return NodeView(
             name=node,
             node=self._nodes.get(node),
-            pods=tuple(pods[uid] for uid in sorted(pods)) if pods else (),
+            pods=_by_uid(pods) if pods else (),
             writes=(write.view(),) if write is not None else (),
             retry_at=self._retry_at(node),
             trouble=refusal.trouble if refusal else "",
@@ -284,6 +290,12 @@ class Workload:
     def _settle_later(self, write: Write) -> None:
         if self.settle_at is None or write.settle_at() < self.settle_at:
             self.settle_at = write.settle_at()
+
+
+def _by_uid(pods: Mapping[str, Pod]) -> tuple[Pod, ...]:
+    if len(pods) == 1:
+        return tuple(pods.values())  # nearly always
+    return tuple([pods[uid] for uid in sorted(pods)])
 
 
 def frees(before: Pod | None, after: Pod | None) -> bool:

@@ -20,7 +20,14 @@ def available_at(pod: Pod, min_ready_seconds: int) -> float | None:
 
     Without minReadySeconds a Ready pod is available whatever the clocks say: the answer is zero.
     """
-    if pod.terminating or pod.finished or not is_ready(pod) or is_preparing(pod):
+    if pod.terminating or pod.finished or is_preparing(pod):
+        return None
+    return stays_available_at(pod, min_ready_seconds)
+
+
+def stays_available_at(pod: Pod, min_ready_seconds: int) -> float | None:
+    """The same for a pod that neither ended nor is on its way out."""
+    if not is_ready(pod):
         return None
     for gate in pod.spec.readiness_gates:
         condition = pod.condition(gate.condition_type)

@@ -25,7 +25,7 @@ class Gate(msgspec.Struct, frozen=True):
 
 def has_gate(pod: Pod, kind: str) -> bool:
     """Whether the pod waits for that condition before it is Ready."""
-    return any(gate.condition_type == kind for gate in pod.spec.readiness_gates)
+    return kind in [gate.condition_type for gate in pod.spec.readiness_gates]
 
 
 def is_open(pod: Pod, kind: str) -> bool:

@@ -8,7 +8,7 @@ from everynode.api import keys
 from everynode.api.objects import Node, Pod
 from everynode.api.times import seconds
 from everynode.decide.assessment import Profile, Survey
-from everynode.decide.availability import available_at, is_ready
+from everynode.decide.availability import is_ready, stays_available_at
 from everynode.decide.eligibility import judge
 from everynode.decide.inplace import STARTED
 from everynode.decide.inplace_state import begun_at, is_unfinished, read_state
@@ -164,7 +164,7 @@ class Situation:
     def _find_available(self) -> frozenset[str]:
         found = []
         for pod in self.pods.staying:
-            at = available_at(pod, self.plan.min_ready_seconds)
+            at = stays_available_at(pod, self.plan.min_ready_seconds)
             if at is None:
                 continue
             if at <= self.now:
