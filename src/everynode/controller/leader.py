@@ -10,12 +10,12 @@ than it takes the server to refuse it.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from everynode.api.keys import FIELD_MANAGER
 from everynode.api.objects import Lease
@@ -209,7 +209,7 @@ class Election:
         request = verbs.get(LEASES, self._name, namespace=self._namespace)
         before = self._lease
         try:
-            request = dataclasses.replace(request, timeout=_ASK_LIMIT)
+            request = replace(request, timeout=_ASK_LIMIT)
             self._lease = await self._client.read(request, _decode, attempts=1)
         except NotFound:
             self._lease = None

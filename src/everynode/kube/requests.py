@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
@@ -13,8 +14,7 @@ METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, gc=False):
     """One request to an API server."""
 
     method: str
@@ -26,13 +26,12 @@ class Request:
     timeout: float = 30.0  # seconds the client waits; the server-side `timeout` is in the query
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True, gc=False):
     """One whole answer of an API server."""
 
     status: int
     body: bytes = b""
-    headers: dict[str, str] = field(default_factory=dict)  # names in lower case
+    headers: dict[str, str] = {}  # names in lower case
 
     @property
     def ok(self) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+
+class Resource(msgspec.Struct, frozen=True, gc=False):
     """A kind as the server's paths name it."""
 
     group: str
@@ -30,12 +30,11 @@ class Resource:
         """The path of one object, of a namespace's collection or of the whole collection."""
         if name and self.namespaced and not namespace:
             raise ValueError(f"{self.full_name} {name!r}: a namespace is needed")
-        parts = ["/apis" if self.group else "/api", self.api_version]
-        if namespace and self.namespaced:
-            parts += ["namespaces", namespace]
-        parts.append(self.plural)
-        parts += [part for part in (name, subresource) if part]
-        return "/".join(parts)
+        where = f"namespaces/{namespace}/" if namespace and self.namespaced else ""
+        path = f"/{'apis' if self.group else 'api'}/{self.api_version}/{where}{self.plural}"
+        if name:
+            path = f"{path}/{name}"
+        return f"{path}/{subresource}" if subresource else path
 
 
 PODS: Final = Resource("", "v1", "pods", "Pod")

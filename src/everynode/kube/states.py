@@ -8,8 +8,10 @@ promise and every way in which it fails, these three states keep a complete copy
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from everynode.kube.errors import Gone, Invalid, KubeError, NotFound
 
@@ -42,8 +44,7 @@ class State(enum.Enum):
     WATCH = "watch"
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(msgspec.Struct, frozen=True):
     """Where we stand."""
 
     state: State = State.WATCH_LIST
@@ -61,23 +62,20 @@ class Position:
 # --- What can happen -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PageRead:
+class PageRead(msgspec.Struct, frozen=True):
     """A page of the list came; an empty token says that it was the last."""
 
     version: str
     token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(msgspec.Struct, frozen=True):
     """The initial events of a watch-list are over; the same stream goes on with changes."""
 
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """The server ended the stream cleanly."""
 
     version: str
@@ -85,15 +83,13 @@ class Ended:
     heard: bool  # whether anything came
 
 
-@dataclass(frozen=True, slots=True)
-class Silent:
+class Silent(msgspec.Struct, frozen=True):
     """Nothing was heard for so long that the connection must be taken for dead."""
 
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(msgspec.Struct, frozen=True):
     """The connection broke, or could not be made."""
 
     version: str
@@ -101,8 +97,7 @@ class Broken:
     heard: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """The server answered with an error, at once or as the last event of a stream."""
 
     version: str
@@ -113,8 +108,7 @@ class Refused:
 Outcome = PageRead | Complete | Ended | Silent | Broken | Refused
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """Where to go, after which pause, and what a person should know of it."""
 
     position: Position

@@ -7,10 +7,10 @@ import gc
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from everynode.api.amount import scale
 from everynode.api.objects import Pod

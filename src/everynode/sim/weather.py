@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from everynode.kube.requests import Request
 from everynode.sim.plan import Happening
