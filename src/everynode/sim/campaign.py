@@ -8,9 +8,9 @@ import logging
 import multiprocessing
 import signal
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -23,8 +23,10 @@ from everynode.sim.reference import play_beside
 from everynode.sim.world import Result
 
 T = TypeVar("T")
-_AHEAD: Final = 4  # pieces of work that wait for each worker
-_GARBAGE: Final = (100_000, 20, 50)  # worlds are full of cycles, and are thrown away whole
+# Worlds are full of cycles, which take time to find. A worker throws nothing away, unless a piece
+# of work is very large, and is itself replaced after so many pieces, before it needs much memory.
+_SHIFT: Final = 80
+_GARBAGE: Final = 1_000_000
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -92,16 +94,10 @@ def spread(
         yield from map(work, items)
         return
     how = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=how, initializer=_begin)
-    waiting: deque[Future[Sequence[Outcome]]] = deque()
     left = iter(items)
-    try:
-        waiting.extend(pool.submit(work, each) for each in islice(left, jobs * _AHEAD))
-        while waiting:
-            yield waiting.popleft().result()
-            waiting.extend(pool.submit(work, each) for each in islice(left, 1))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    while some := list(islice(left, jobs * _SHIFT)):
+        with ProcessPoolExecutor(jobs, mp_context=how, initializer=_begin) as pool:
+            yield from pool.map(work, some)
 
 
 def _begin() -> None:
@@ -109,4 +105,4 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable()
     gc.freeze()
-    gc.set_threshold(*_GARBAGE)
+    gc.set_threshold(_GARBAGE)
