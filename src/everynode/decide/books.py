@@ -19,23 +19,15 @@ class Books:
         self.queues: tuple[SortedList[str], ...] = tuple(SortedList() for _ in Queue)
         self.queued = 0  # how many nodes wait in them
         self._totals = list(EMPTY)
-        self._waiting: dict[str, SortedList[str]] = {}  # by code, for nodes that are not done
+        self.moving = 0  # nodes that get on by themselves, or because of us
+        # The nodes that wait for something outside of us, by its code.
+        self.stuck: dict[str, SortedList[str]] = {}
         self._timers: SortedList[tuple[float, str]] = SortedList()
 
     @property
     def sums(self) -> Profile:
         """The fleet in numbers."""
         return Profile(*self._totals)
-
-    @property
-    def moving(self) -> int:
-        """How many nodes get on by themselves, or because of us."""
-        return sum([len(self._waiting[code]) for code in self._waiting if code in MOVING])
-
-    @property
-    def stuck(self) -> dict[str, SortedList[str]]:
-        """The nodes that wait for something outside of us, by its code."""
-        return {code: names for code, names in self._waiting.items() if code not in MOVING}
 
     @property
     def wake_at(self) -> float | None:
@@ -86,10 +78,11 @@ class Books:
         for queue in Queue:
             if queue:
                 self.queues[queue].update([made.name for made in fleet if made.queue is queue])
-        codes = {made.reason.code for made in fleet}
-        for code in sorted(codes - QUIET):
+        codes = Counter([made.reason.code for made in fleet])
+        self.moving += sum([codes[code] for code in codes if code in MOVING])
+        for code in sorted(codes.keys() - QUIET - MOVING):
             names = [made.name for made in fleet if made.reason.code == code]
-            self._waiting.setdefault(code, SortedList()).update(names)
+            self.stuck.setdefault(code, SortedList()).update(names)
         self._timers.update([(m.wake_at, m.name) for m in fleet if m.wake_at is not None])
 
     # --- The parts of an assessment ----------------------------------------------------------
@@ -111,17 +104,21 @@ class Books:
 
     def _note(self, made: Assessment) -> None:
         code = made.reason.code
-        if code not in QUIET:
-            if code not in self._waiting:
-                self._waiting[code] = SortedList()
-            self._waiting[code].add(made.name)
+        if code in MOVING:
+            self.moving += 1
+        elif code not in QUIET:
+            if code not in self.stuck:
+                self.stuck[code] = SortedList()
+            self.stuck[code].add(made.name)
 
     def _strike(self, made: Assessment) -> None:
-        waiting = self._waiting.get(made.reason.code)
-        if waiting is not None:
-            waiting.remove(made.name)
-            if not waiting:
-                del self._waiting[made.reason.code]
+        code = made.reason.code
+        if code in MOVING:
+            self.moving -= 1
+        elif code not in QUIET:
+            self.stuck[code].remove(made.name)
+            if not self.stuck[code]:
+                del self.stuck[code]
 
     def _set_timer(self, made: Assessment) -> None:
         if made.wake_at is not None:
