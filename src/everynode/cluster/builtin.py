@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 from everynode.api.types import type_for
@@ -69,6 +70,7 @@ def _review(group: str, kind: str) -> Kind:
     return _kind(f"{group}/v1", kind, f"{kind.lower()}s", namespaced=False, verbs=_CREATE)
 
 
+@cache
 def builtin() -> tuple[Kind, ...]:
     """All of them; core first, then by group as the real server lists them."""
     return (*_core(), *_apps(), *_others())

@@ -189,18 +189,18 @@ def _merge_known(original: list[Any], patch: list[Any], field: Field) -> list[An
 
     None when there is more to it, be it a new item, another order, a directive or a mistake.
     """
-    key = field.key
+    key, guide, merged, at = field.key, field.items, list(original), -1
     try:
-        places = {item[key]: index for index, item in enumerate(original)}
-        found = [-1 if DIRECTIVE in item else places[item[key]] for item in patch]
-    except (KeyError, TypeError):
+        names = [item[key] for item in original]
+        if len(set(names)) < len(names):
+            return None
+        for item in patch:
+            if DIRECTIVE in item:
+                return None
+            at = names.index(item[key], at + 1)
+            merged[at] = _merge_map(merged[at], item, guide)
+    except (KeyError, TypeError, ValueError):
         return None
-    if len(places) < len(original) or found != sorted(set(found)) or -1 in found:
-        return None
-    merged = list(original)
-    guide = field.items
-    for index, item in zip(found, patch, strict=True):
-        merged[index] = _merge_map(merged[index], item, guide)
     return merged
 
 
