@@ -9,10 +9,10 @@ import pytest
 
 from everynode.cluster.rest import Api
 from everynode.cluster.store import Change, Store
-from everynode.kube.requests import Request
+from everynode.kube.requests import APPLY_PATCH, JSON, STRATEGIC_PATCH, Request
 from tests.agreement.corpora import CORPORA
 from tests.agreement.question import TABLE
-from tests.cluster.asking import CORE, MAPS, PODS, Cluster, StillClock, config_map
+from tests.cluster.asking import ADVANCED, CORE, MAPS, PODS, Cluster, StillClock, config_map
 
 
 class SlowJournal:
@@ -152,3 +152,21 @@ async def test_warning_is_sent_with_a_refusal_too(cluster: Cluster) -> None:
     answer = await cluster.post(MAPS, {**config_map("a"), "odd": 1})
     assert answer.status == 409
     assert answer.headers["warning"] == '299 - "unknown field \\"odd\\""'
+
+
+@pytest.mark.parametrize("depth", [600, 1100, 5000])
+@pytest.mark.parametrize(
+    ("method", "path", "content_type"),
+    [
+        ("POST", MAPS, "application/yaml"),
+        ("POST", ADVANCED, JSON),
+        ("PATCH", f"{CORE}/namespaces/default", STRATEGIC_PATCH),
+        ("PATCH", f"{MAPS}/x?fieldManager=m", APPLY_PATCH),
+    ],
+)
+async def test_body_that_is_nested_too_deeply_is_a_bad_request(
+    cluster: Cluster, method: str, path: str, content_type: str, depth: int
+) -> None:
+    body = b'{"metadata":{"name":"x"},"spec":' + b'{"a":' * depth + b"1" + b"}" * (depth + 1)
+    answer = await cluster.ask(method, path, body, content_type=content_type)
+    assert (answer.status, answer.body["reason"]) == (400, "BadRequest")

@@ -73,10 +73,46 @@ async def test_a_scale_that_makes_no_sense_changes_nothing(
     assert await cluster.read(f"{DEPLOYMENTS}/d") == made
 
 
-async def test_scale_is_not_applied(cluster: Cluster) -> None:
-    await cluster.create(DEPLOYMENTS, daemonset("d"))
+def applied(replicas: Any) -> dict[str, Any]:
+    return {"apiVersion": "autoscaling/v1", "kind": "Scale", **scale(replicas)}
+
+
+async def test_whoever_applies_a_scale_owns_the_number_of_the_workload(cluster: Cluster) -> None:
+    await cluster.create(f"{DEPLOYMENTS}?fieldManager=first", daemonset("d"))
     path = f"{DEPLOYMENTS}/d/scale?fieldManager=m"
-    assert (await cluster.patch(path, scale(2), content_type=APPLY_PATCH)).status == 415
+    answer = await cluster.patch(f"{path}&force=true", applied(3), content_type=APPLY_PATCH)
+    assert (answer.status, answer.body["spec"]) == (200, {"replicas": 3})
+    changed = await cluster.read(f"{DEPLOYMENTS}/d")
+    assert changed["spec"]["replicas"] == 3
+    owners = changed["metadata"]["managedFields"]
+    [entry] = [each for each in owners if each["manager"] == "m"]
+    assert (entry["operation"], entry["subresource"]) == ("Apply", "scale")
+    assert (entry["apiVersion"], entry["fieldsV1"]) == (
+        "apps/v1",
+        {"f:spec": {"f:replicas": {}}},
+    )
+
+
+async def test_number_that_somebody_else_applied_is_not_taken_from_them(cluster: Cluster) -> None:
+    await cluster.create(DEPLOYMENTS, daemonset("d"))
+    path = f"{DEPLOYMENTS}/d/scale?fieldManager="
+    forced = f"{path}one&force=true"
+    assert (await cluster.patch(forced, applied(2), content_type=APPLY_PATCH)).status == 200
+    answer = await cluster.patch(f"{path}two", applied(3), content_type=APPLY_PATCH)
+    assert answer.status == 409
+    assert 'conflict with "one" with subresource "scale": .spec.replicas' in answer.message
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [(applied(-1), 422), (scale(2), 400), ({**applied(2), "kind": "D"}, 400)]
+)
+async def test_scale_that_makes_no_sense_is_not_applied(
+    cluster: Cluster, sent: dict[str, Any], status: int
+) -> None:
+    made = await cluster.create(DEPLOYMENTS, daemonset("d"))
+    path = f"{DEPLOYMENTS}/d/scale?fieldManager=m&force=true"
+    assert (await cluster.patch(path, sent, content_type=APPLY_PATCH)).status == status
+    assert await cluster.read(f"{DEPLOYMENTS}/d") == made
 
 
 async def test_scale_of_nothing_is_not_found(cluster: Cluster) -> None:

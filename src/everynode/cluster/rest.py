@@ -155,6 +155,10 @@ class Api:
             response = refusal.response()
         except msgspec.ValidationError as error:
             response = bad_request(f"the object cannot be read: {error}").response()
+        except RecursionError:
+            if not request.body:
+                raise
+            response = bad_request("the body cannot be read: it is nested too deeply").response()
         return _with_warnings(response, call.warnings) if call.warnings else response
 
     def _about_itself(self, request: Request) -> Response:
