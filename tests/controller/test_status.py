@@ -23,9 +23,11 @@ class Server:
 
     def __init__(self) -> None:
         self.version = 100
+        self.asked: list[Request] = []
 
     async def send(self, request: Request) -> Response:
         self.version += 1
+        self.asked.append(request)
         return Response(200, b'{"metadata":{"resourceVersion":"%d"}}' % self.version)
 
     async def open(self, request: Request) -> Stream:
@@ -46,8 +48,9 @@ class Nobody:
 class Stand:
     def __init__(self) -> None:
         self.clock = ManualClock()
+        self.server = Server()
         self.statuses = Statuses(
-            Client(Server(), self.clock), self.clock, again=lambda *_: None, teller=Nobody()
+            Client(self.server, self.clock), self.clock, again=lambda *_: None, teller=Nobody()
         )
         self.workload = Workload(make().ds, {})
         self.see(version=100)
@@ -89,6 +92,15 @@ async def test_what_is_never_seen_is_written_again() -> None:
     stand.see(version=50, ready=0)  # the server was restored from a backup
     await stand.clock.advance(20.0)
     assert stand.wait(ready=1) == 0.0
+
+
+async def test_a_status_goes_by_the_daemonset_from_which_it_was_worked_out() -> None:
+    stand = Stand()
+    writing = stand.statuses.write(stand.workload, DaemonSetStatus(ready=1))
+    stand.see(version=105)  # somebody writes a condition before the request is on its way
+    await writing
+    (request,) = stand.server.asked
+    assert msgspec.json.decode(request.body)["metadata"]["resourceVersion"] == "100"
 
 
 # --- What waits --------------------------------------------------------------------------------

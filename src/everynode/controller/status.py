@@ -151,19 +151,22 @@ class Statuses:
     def write(self, workload: Workload, status: DaemonSetStatus) -> Coroutine[None, None, None]:
         """Write the status, if the DaemonSet is still the one it was worked out from.
 
-        It counts as under way from now on, not from when somebody runs the coroutine.
+        It counts as under way from now on, not from when somebody runs the coroutine; and it goes
+        by the DaemonSet of now, for another one may come before that.
         """
         page = self._pages.setdefault(workload.key, _Page())
         page.writing = True
         page.moved_at = None
         page.sent = status
         page.ours.append(_owned(status))
-        return self._write(page, workload, status)
+        return self._write(page, workload, status, _request(workload.ds, status))
 
-    async def _write(self, page: _Page, workload: Workload, status: DaemonSetStatus) -> None:
+    async def _write(
+        self, page: _Page, workload: Workload, status: DaemonSetStatus, request: Request
+    ) -> None:
         pause = min(max(INTERVAL, status.desired / _PER_SECOND), _LONGEST_INTERVAL)
         try:
-            answer = await self._client.write(_request(workload.ds, status), _decode_answer)
+            answer = await self._client.write(request, _decode_answer)
             page.version = number(answer.metadata.resource_version)
             page.written_at = self._clock.now()
             page.conflicts = 0
