@@ -137,6 +137,13 @@ def let_go(world: World) -> Iterator[Request]:
     yield verbs.patch(PODS, pod.name, body, namespace="default")
 
 
+def mark_otherwise(world: World) -> Iterator[Request]:
+    pod = _pods(world)[0]
+    state = {"lifecycle.apps.kruise.io/state": "PreparingUpdate"}
+    body = {"metadata": {"uid": pod.uid, "labels": state}}
+    yield verbs.patch(PODS, pod.name, body, namespace="default")
+
+
 def change_the_image(world: World) -> Iterator[Request]:
     """In place, without closing the gate and without saying of which revision it is."""
     pod = _pods(world)[0]
@@ -212,6 +219,7 @@ CASES = [
     ("S8", drop_a_used_revision, PLAIN, 1, ""),
     ("S9", change_the_image, PLAIN, 1, ""),
     ("S10", take_one, HOOKED, 1, ""),
+    ("S10", mark_otherwise, HOOKED, 1, ""),
     ("S11", forget_what_was_observed, PLAIN, 1, ""),
     ("S11: 99 nodes", want_more, PLAIN, 1, ""),
     ("S12", take_blindly, PLAIN, 1, ""),
