@@ -91,7 +91,7 @@ class Adoption:
 
     def due(self, workload: Workload, now: float) -> bool:
         """Whether it is time to look for orphans; the next time is noted."""
-        claims = self._claims.setdefault(workload.key, _Claims())
+        claims = self._claims_of(workload)
         if claims.scanning or now < claims.scan_at:
             return False
         claims.scan_at = now + self._clock.jitter(SCAN_EVERY, SCAN_EVERY * 1.5)
@@ -113,8 +113,14 @@ class Adoption:
 
     def soon(self, workload: Workload) -> None:
         """Look for orphans before anything else: one was seen."""
-        claims = self._claims.setdefault(workload.key, _Claims())
+        claims = self._claims_of(workload)
         claims.scan_at, claims.needed = 0.0, True
+
+    def _claims_of(self, workload: Workload) -> _Claims:
+        claims = self._claims.get(workload.key)
+        if claims is None:
+            claims = self._claims[workload.key] = _Claims()
+        return claims
 
     def forget(self, workload: Workload) -> None:
         """The DaemonSet is gone."""

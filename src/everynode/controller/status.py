@@ -107,7 +107,7 @@ class Statuses:
 
         Also before our first write: whatever an earlier term wrote was there when ours began.
         """
-        page = self._pages.setdefault(workload.key, _Page())
+        page = self._page(workload)
         if page.conflicts:  # what we lacked has come
             page.conflicts = 0
             page.next_at = min(page.next_at, self._clock.now() + INTERVAL)
@@ -135,7 +135,7 @@ class Statuses:
 
     def due_at(self, workload: Workload, status: DaemonSetStatus) -> float | None:
         """When the status should be written: None if there is nothing to write."""
-        page = self._pages.setdefault(workload.key, _Page())
+        page = self._page(workload)
         if status == workload.ds.status or page.writing:
             page.moved_at = None
             return None
@@ -148,13 +148,19 @@ class Statuses:
             page.moved_at = self._clock.now()
         return max(page.next_at, page.moved_at + MOMENT)
 
+    def _page(self, workload: Workload) -> _Page:
+        page = self._pages.get(workload.key)
+        if page is None:
+            page = self._pages[workload.key] = _Page()
+        return page
+
     def write(self, workload: Workload, status: DaemonSetStatus) -> Coroutine[None, None, None]:
         """Write the status, if the DaemonSet is still the one it was worked out from.
 
         It counts as under way from now on, not from when somebody runs the coroutine; and it goes
         by the DaemonSet of now, for another one may come before that.
         """
-        page = self._pages.setdefault(workload.key, _Page())
+        page = self._page(workload)
         page.writing = True
         page.moved_at = None
         page.sent = status

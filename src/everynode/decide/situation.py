@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from everynode.api import keys
@@ -91,7 +92,7 @@ class Situation:
             (self.targets if plan.carries(pod) else self.olds).append(pod)
         self.kept_target = self._prefer(self.targets) if self.targets else None
         self.kept_old = self._prefer(self.olds) if self.olds else None
-        self.kept = self._keep()
+        self.kept: list[Pod] = self._keep() if pods.staying else []
         self.under_way = in_scope and self.eligible.should_continue and self._is_under_way(touched)
         self.holding = self.under_way and self._is_holding()
         self.down = in_scope and (not self.up if self.eligible.should_run else self.under_way)
@@ -133,7 +134,7 @@ class Situation:
         creating = sum([write.kind is Pending.CREATE for write in view.writes]) if writing else 0
         doubled = len(pods.all) + creating > 1 and len(pods.all) - len(pods.ended) + creating > 1
         # In the order of the fields: names would cost as much as all the rest.
-        return Profile(
+        return _share_profile(
             wanted,
             wanted and first is not None,
             not wanted and first is not None,
@@ -239,6 +240,10 @@ class Situation:
         until = max(came_at(pod) for pod in tried) + self.plan.min_ready_seconds + PATIENCE
         self.wake(until)
         return self.now < until
+
+
+# Fleets are large and hardly differ: a few profiles serve all of their nodes.
+_share_profile: Final = lru_cache(maxsize=1024)(Profile)
 
 
 def is_coming(view: NodeView, revision: str) -> bool:
