@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from everynode.cluster.builtin import builtin
+from everynode.cluster.calls import Place
 from everynode.cluster.errors import Refusal
 from everynode.cluster.kinds import Registry
 from everynode.cluster.paths import locate
@@ -51,3 +54,23 @@ def test_resource_that_a_group_does_not_have_is_refused(path: str) -> None:
         locate(path, KINDS)
     assert caught.value.code == 404
     assert caught.value.message == "the server could not find the requested resource"
+
+
+SEGMENTS = ("namespaces", "ns", "pods", "nodes", "status", "finalize", "p", "foo", "")
+
+
+def found(path: str, kinds: Registry) -> Place | str | None:
+    try:
+        return locate(path, kinds)
+    except Refusal as refusal:
+        return refusal.message
+
+
+@given(
+    st.lists(st.sampled_from(SEGMENTS), max_size=6), st.sampled_from(["/api/v1", "/apis/apps/v1"])
+)
+def test_what_is_known_of_other_addresses_makes_no_difference(steps: list[str], root: str) -> None:
+    warm = Registry(builtin())
+    for end in range(len(steps) + 1):
+        path = "/".join([root, *steps[:end]])
+        assert found(path, warm) == found(path, Registry(builtin()))

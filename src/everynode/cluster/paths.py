@@ -18,11 +18,23 @@ def locate(path: str, kinds: Registry) -> Place | None:
     """
     found: Place | None = kinds.places.get(path)
     if found is None:
-        found = _locate(path, kinds)
+        found = _next_door(path, kinds) or _locate(path, kinds)
         if len(kinds.places) >= _MOST:
             kinds.places.clear()
         kinds.places[path] = found
     return found
+
+
+def _next_door(path: str, kinds: Registry) -> Place | None:
+    """The place of a path one step below a known one: most objects are new, what they are not."""
+    above, _, last = path.rpartition("/")
+    place: Place | None = kinds.places.get(above)
+    if place is None or place.subresource or not last:
+        return None
+    kind, namespace = place.kind, place.namespace
+    if not place.name:
+        return Place(kind, namespace, last) if kind.namespaced == bool(namespace) else None
+    return Place(kind, namespace, place.name, last) if kind.subresource(last) else None
 
 
 def _locate(path: str, kinds: Registry) -> Place | None:

@@ -168,6 +168,8 @@ def _without_directives(value: Any) -> Any:
     if isinstance(value, dict):
         if DIRECTIVE in value:
             return _NOTHING
+        if _DEEP.isdisjoint(map(type, value.values())):
+            return value
         kept = ((k, _without_directives(v)) for k, v in value.items() if v is not None)
         return {key: child for key, child in kept if child is not _NOTHING}
     if isinstance(value, list):
@@ -275,6 +277,13 @@ def _identity(item: Any, key: str) -> Any:
     return item[key]
 
 
+def _identities(items: list[Any], key: str) -> list[Any]:
+    try:
+        return [item[key] for item in items] if key else items
+    except (KeyError, TypeError):
+        return [_identity(item, key) for item in items]
+
+
 def _distinct(values: list[Any]) -> bool:
     """Whether no value comes twice; the lists are short, and not every value has a hash."""
     return not any(values.index(value) != at for at, value in enumerate(values))
@@ -282,22 +291,21 @@ def _distinct(values: list[Any]) -> bool:
 
 def _arrange(merged: list[Any], order: list[Any], server_order: list[Any], key: str) -> list[Any]:
     """The items in the patch's order; the server's own among them where they were before."""
-    wanted = [_identity(item, key) for item in order]
-    names = [_identity(item, key) for item in merged]
-    served = [_identity(item, key) for item in server_order]
+    wanted, names, served = (_identities(items, key) for items in (order, merged, server_order))
     kept = names == served and [name for name in names if name in wanted] == wanted
     if (kept or names == wanted) and _distinct(names):
         return merged
-    theirs = [item for item in merged if _identity(item, key) in wanted]
-    theirs.sort(key=lambda item: wanted.index(_identity(item, key)))
-    ours = [item for item in merged if _identity(item, key) not in wanted]
-    out: list[Any] = []
+    ranks = [wanted.index(name) if name in wanted else -1 for name in names]
+    ours = [at for at, rank in enumerate(ranks) if rank < 0]
+    theirs = [at for at, rank in enumerate(ranks) if rank >= 0]
+    theirs.sort(key=ranks.__getitem__)
+    out: list[int] = []
     while ours and theirs:
-        left, right = _identity(ours[0], key), _identity(theirs[0], key)
+        left, right = names[ours[0]], names[theirs[0]]
         known = left in served and right in served
         first = ours if known and served.index(left) < served.index(right) else theirs
         out.append(first.pop(0))
-    return out + ours + theirs
+    return [merged[at] for at in out + ours + theirs]
 
 
 def _order_lists(out: Object, patch: Object, guide: Guide) -> None:
