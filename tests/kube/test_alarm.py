@@ -3,51 +3,80 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from everynode.kube.alarm import Alarm
 
 
-async def _for_ever() -> str:
+async def _for_ever() -> None:
     await asyncio.get_running_loop().create_future()
-    raise AssertionError("unreachable")
 
 
-async def _at_once() -> str:
-    return "done"
+def soon(call: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_soon(call)
 
 
-async def test_work_that_ends_by_itself_has_its_result() -> None:
-    assert await Alarm().unless_rung(_at_once()) == "done"
-
-
-async def test_rung_alarm_ends_the_work_but_not_the_task() -> None:
+async def test_rung_alarm_ends_what_is_done_but_not_the_task() -> None:
     alarm = Alarm()
-    asyncio.get_running_loop().call_soon(alarm.ring)
-    assert await alarm.unless_rung(_for_ever()) is None
+    soon(alarm.ring)
+    with alarm:
+        await _for_ever()
     await asyncio.sleep(0)  # nothing is left of the cancellation
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
 
 
-async def test_alarm_can_be_rung_again_for_the_next_work() -> None:
+async def test_alarm_can_be_rung_again_for_what_comes_next() -> None:
     alarm = Alarm()
     for _ in range(2):
-        asyncio.get_running_loop().call_soon(alarm.ring)
-        assert await alarm.unless_rung(_for_ever()) is None
+        soon(alarm.ring)
+        with alarm:
+            await _for_ever()
 
 
 async def test_ringing_while_nothing_is_done_does_nothing() -> None:
     alarm = Alarm()
     alarm.ring()
-    assert await alarm.unless_rung(_at_once()) == "done"
+    with alarm:
+        await asyncio.sleep(0)
+    alarm.ring()
+    await asyncio.sleep(0)
+
+
+async def test_failures_pass_through() -> None:
+    with pytest.raises(ValueError, match="no"), Alarm():
+        raise ValueError("no")
+
+
+async def test_failure_on_the_way_out_passes_and_leaves_no_cancellation() -> None:
+    alarm = Alarm()
+
+    async def work() -> None:
+        with alarm:
+            try:
+                await _for_ever()
+            finally:
+                raise ValueError("no")
+
+    soon(alarm.ring)
+    with pytest.raises(ValueError, match="no"):
+        await work()
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
 
 
 async def test_cancelled_task_ends_even_if_its_alarm_rings_as_well() -> None:
     alarm = Alarm()
-    task = asyncio.create_task(alarm.unless_rung(_for_ever()))
+
+    async def work() -> None:
+        with alarm:
+            await _for_ever()
+
+    task = asyncio.create_task(work())
     await asyncio.sleep(0)
     alarm.ring()
     task.cancel()
@@ -57,27 +86,27 @@ async def test_cancelled_task_ends_even_if_its_alarm_rings_as_well() -> None:
 
 async def test_inner_alarm_leaves_the_ringing_of_an_outer_one_alone() -> None:
     outer, inner = Alarm(), Alarm()
+    went_on = []
 
-    async def work() -> str:
-        await inner.unless_rung(_for_ever())
-        return "went on"
+    async def work() -> None:
+        with outer:
+            with inner:
+                await _for_ever()
+            went_on.append(True)
 
-    asyncio.get_running_loop().call_soon(outer.ring)
-    assert await outer.unless_rung(work()) is None
-    asyncio.get_running_loop().call_soon(inner.ring)
-    assert await outer.unless_rung(work()) == "went on"
+    soon(outer.ring)
+    await work()
+    assert not went_on
+    soon(inner.ring)
+    await work()
+    assert went_on
 
 
 async def test_two_alarms_that_ring_at_once_end_what_the_outer_one_guards() -> None:
     outer, inner = Alarm(), Alarm()
-
-    def ring() -> None:
-        inner.ring()
-        outer.ring()
-
-    async def work() -> str:
-        await inner.unless_rung(_for_ever())
-        return "went on"
-
-    asyncio.get_running_loop().call_soon(ring)
-    assert await outer.unless_rung(work()) is None
+    soon(inner.ring)
+    soon(outer.ring)
+    with outer:
+        with inner:
+            await _for_ever()
+        raise AssertionError("it went on")

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
-
-R = TypeVar("R")
+from types import TracebackType
+from typing import Any
 
 
 class Alarm:
-    """Lets somebody else end the work of a task, which then goes on with something else."""
+    """Lets somebody else end what a task does inside `with alarm:`; it then goes on after it."""
 
     def __init__(self) -> None:
-        self._working: asyncio.Task[Any] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._rung = False
 
     def ring(self) -> None:
-        """End the work, if there is any."""
-        if self._working is not None and not self._rung:
+        """End what is being done, if anything is."""
+        if self._task is not None and not self._rung:
             self._rung = True
-            self._working.cancel()
+            self._task.cancel()
 
-    async def unless_rung(self, work: Coroutine[Any, Any, R]) -> R | None:
-        """Do the work; None where the alarm has ended it."""
-        task = self._working = asyncio.current_task()
-        self._rung = False
-        try:
-            return await work
-        except asyncio.CancelledError:
-            # Whoever else cancels the task means all of it, and not just this work.
-            if not self._rung or task is None or task.uncancel():
-                raise
-            return None
-        finally:
-            self._working = None
+    def __enter__(self) -> None:
+        self._task, self._rung = asyncio.current_task(), False
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        task, self._task = self._task, None
+        if not self._rung or task is None:
+            return False
+        # Whoever else has cancelled the task means all of it, and not just this.
+        return task.uncancel() == 0 and kind is asyncio.CancelledError

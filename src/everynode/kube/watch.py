@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -194,7 +195,9 @@ class Watcher(Generic[T]):
             if self._refreshing:
                 self._refreshing = False
                 self._position = self._position.restarted()
-            outcome = await self._interruption.unless_rung(self._ask())
+            outcome = None
+            with self._interruption:
+                outcome = await self._ask()
             if outcome is None:
                 continue
             step = advance(self._position, outcome)
@@ -202,7 +205,8 @@ class Watcher(Generic[T]):
             self._note(outcome, step.trouble, step.reason)
             if step.pause:
                 pause = max(self._clock.jitter(step.pause / 2, step.pause), step.at_least)
-                await self._interruption.unless_rung(self._clock.sleep(pause))
+                with self._interruption:
+                    await self._clock.sleep(pause)
 
     def _ask(self) -> Coroutine[Any, Any, Outcome]:
         self.tried_at = self._clock.monotonic()
@@ -270,7 +274,10 @@ class Watcher(Generic[T]):
             if stream.status != 200:
                 response = Response(stream.status, await stream.read(), stream.headers)
                 return Refused(self._version, from_response(request, response))
-            return await self._unless_silent(self._read(stream, request), life)
+            outcome, silence = None, Alarm()
+            with self._guarded(life, silence), silence:
+                outcome = await self._read(stream, request)
+            return Silent(self._version) if outcome is None else outcome
         except TransportError as error:
             return Broken(self._version, str(error), self._heard)
         finally:
@@ -330,16 +337,15 @@ class Watcher(Generic[T]):
             self._position = advance(self._position, complete).position
             self._note(complete, "", "")
 
-    async def _unless_silent(self, reading: Coroutine[Any, Any, Outcome], life: float) -> Outcome:
+    @contextmanager
+    def _guarded(self, life: float, silence: Alarm) -> Iterator[None]:
         self.tried_at = self._clock.monotonic()
-        silence = Alarm()
         guard = asyncio.create_task(self._until_silent(life, silence))
         try:
-            outcome = await silence.unless_rung(reading)
+            yield
         finally:
             if not guard.cancel() and not guard.cancelled():
                 guard.result()  # what it failed of, if it did
-        return Silent(self._version) if outcome is None else outcome
 
     async def _until_silent(self, life: float, silence: Alarm) -> None:
         end = self._clock.monotonic() + life + _OVERTIME

@@ -49,8 +49,8 @@ class Timers:
                 await self._some.wait()
                 continue
             self._sleeping_until = self._heap[0][0]
-            sleep = self._clock.sleep(self._sleeping_until - self.now())
-            await self._alarm.unless_rung(sleep)
+            with self._alarm:
+                await self._clock.sleep(self._sleeping_until - self.now())
 
     def _call_due(self) -> None:
         now = self.now()
