@@ -233,6 +233,12 @@ def test_the_name_knows_every_pod_that_is_still_there() -> None:
     assert action.name == pod_name("agent", "ds", "n1", NEW, [gone.uid, going.uid])
 
 
+def test_with_surge_a_pod_comes_beside_one_that_leaves_and_not_beside_two() -> None:
+    old, new = pod(OLD, deleting=NOW + 30), pod(NEW, deleting=NOW + 30)
+    assert acts(make(strategy=SURGE), see("n1", old)) == ["create n1 v2 Missing"]
+    assert acts(make(strategy=SURGE), see("n1", old, new)) == []
+
+
 # --- Hooks -------------------------------------------------------------------------------------
 
 

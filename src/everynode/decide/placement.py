@@ -131,11 +131,11 @@ def fill(node: Situation) -> Wish:
 
 
 def _fill_beside(node: Situation) -> Wish:
-    """With surge a pod may come beside one that is leaving, if there is a place for it."""
+    """With surge a pod may come beside one that is leaving, if there is a place; never a third."""
     plan, pods = node.plan, node.pods
     wanted = plan.facts[node.life]
     taken = any(ports_clash(wanted, plan.facts.get(pod.hash, wanted)) for pod in pods.leaving)
-    if not plan.surging or not node.reachable or taken:
+    if not plan.surging or not node.reachable or taken or len(pods.leaving) > 1:
         return Wish(reason=going(node))
     step = creation(node, node.life, Because.MISSING)
     return Wish(Queue.BESIDE, (step,), going(node))

@@ -318,6 +318,11 @@ _EVICTED: Final = {
         *(_at(9.0 + 4.0 * i, "drain-node", 30.0, node=i) for i in range(3)),
         sets=(daemonset(rolling=_SURGE),), timing=_SLOW_STOP,
     ),
+    "both-pods-of-a-node-are-leaving": _trap(
+        _update(8.0), _at(14.0, "evict-pod", node=2), _at(14.0, "evict-pod", node=2, which=1),
+        sets=(daemonset(rolling={"maxSurge": 4, "maxUnavailable": 0}),),
+        timing=Timing(start=3.0, stop=15.0), quiet_at=60.0,
+    ),
     "pullers-that-cannot-go": _trap(
         _at(6.0, "stick-pullers", 60.0), _update(8.0, "agent:v2"), _update(40.0, "agent:v3"),
         nodes=4, timing=Timing(pull=3.0), quiet_at=90.0,

@@ -67,7 +67,9 @@ def _judge(referee: Referee, pod: Pod) -> str:
     if not wants(template).runs(referee.scene.nodes[node]):
         return "S7: the node should not have it"
     if meaning(template) != meaning(referee.life(node)):
-        return "the node lives by another revision"
+        held = referee.may_be_held(node) and meaning(template) == meaning(referee.held(node))
+        if not held:
+            return "the node lives by another revision"
     if referee.withholds(node):
         return "R8: the first installation has not come to the node yet"
     waiting = [each for each in referee.staying(node) if each.hash == pod.hash]

@@ -229,6 +229,10 @@ class Referee:
         """The template by which the node lives (R3)."""
         if self.free or node in self.scope:
             return self.ds.template
+        return self.held(node)
+
+    def held(self, node: str) -> bytes:
+        """The template by which the node lives while it is held."""
         for pod in sorted(self.pods_on(node), key=_standing):
             if pod.hash in self.templates:
                 return self.templates[pod.hash]
@@ -324,6 +328,16 @@ class Referee:
         room = max(0, self.cut - len(self.holders & self.wanted))
         waiting = sorted((self.selected & self.wanted) - self.holders)
         return self.holders | frozenset(waiting[max(0, len(waiting) - room) :])
+
+    def may_be_held(self, node: str) -> bool:
+        """Whether pods that are on their way to other nodes may fill all that the partition leaves.
+
+        What was written together arrives in any order.
+        """
+        if self.free or node in self.holders:
+            return False
+        coming = [n for n in self.wanted - self.holders if n != node and not self.staying(n)]
+        return len(coming) >= self.cut - len(self.holders & self.wanted)
 
     def withholds(self, node: str) -> bool:
         """Whether the node gets no pod yet in a first installation step by step (R8)."""
