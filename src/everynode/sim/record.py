@@ -39,11 +39,6 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     sent_at: float
     floors: Mapping[str, int] = {}  # what the asker surely knew of each kind when it decided
 
-    @property
-    def floor(self) -> int:
-        """What it surely knew of all kinds."""
-        return min(self.floors.values(), default=0)
-
 
 class Scene(msgspec.Struct, frozen=True, gc=False):
     """Everything there is at one version; parts that did not change are shared."""

@@ -100,8 +100,9 @@ def _of_node(referee: Referee, name: str) -> Iterator[str]:
 
 
 def _is_behind(referee: Referee, name: str) -> bool:
-    pods = referee.staying(name)
-    return referee.rolling and name in referee.scope and not any(map(referee.at_target, pods))
+    # Where no node is held, nobody has to work out which of them are.
+    moves = referee.rolling and (referee.free or name in referee.scope)
+    return moves and not any(map(referee.at_target, referee.staying(name)))
 
 
 def _of_status(referee: Referee) -> Iterator[str]:
