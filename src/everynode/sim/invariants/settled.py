@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from everynode.api import keys
 from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import Pod
@@ -13,9 +15,11 @@ from everynode.sim.invariants.referee import (
     Referee,
     amounts,
     asked_for,
+    is_seen,
     is_true,
     wants,
 )
+from everynode.sim.invariants.views import owner_uid
 from everynode.sim.record import Scene
 
 
@@ -23,11 +27,27 @@ def complaints(scene: Scene, now: float) -> Iterator[str]:
     """What is not yet as it should be, one by one; none when the world is at rest."""
     for _, ds in sorted(scene.sets.items()):
         if ds.metadata.deletion_timestamp is None:
-            yield from (f"{ds.name}: {each}" for each in _of_set(Referee(scene, ds, now)))
+            referee = Referee(_without_lost(scene, ds), ds, now)
+            yield from (f"{ds.name}: {each}" for each in _of_set(referee))
     for pod in scene.pods.values():
         owner = pod.metadata.controller
         if owner is not None and owner.uid not in scene.sets:
             yield f"pod {pod.name} belongs to nobody that is there"
+
+
+def _without_lost(scene: Scene, ds: DaemonSet) -> Scene:
+    """A scene without pods from which somebody took all by which they could be found."""
+    lost = [
+        pod.uid
+        for pod in scene.pods.values()
+        if not is_seen(pod)
+        and owner_uid(pod) == ds.uid
+        and not matches(ds.selector, pod.metadata.labels)
+    ]
+    if not lost:
+        return scene
+    kept = {uid: pod for uid, pod in scene.pods.items() if uid not in lost}
+    return msgspec.structs.replace(scene, pods=kept)
 
 
 def _of_set(referee: Referee) -> Iterator[str]:
