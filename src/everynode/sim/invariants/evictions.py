@@ -32,8 +32,8 @@ class Evictions(Invariant):
         if by_controller(commit):
             yield f"{pod.name} was evicted by {commit.actor}"
         gone = commit.after is None or commit.after.terminating
-        if not gone or pod.terminating or not is_true(pod, keys.READY):
-            return
+        if not gone or pod.terminating or pod.finished or not is_true(pod, keys.READY):
+            return  # no budget counts it
         for least, labels in self._budgets():
             ready = sum(_is_left(each, labels) for each in self.record.scene.pods.values())
             if _has(pod, labels) and ready < least:

@@ -13,6 +13,7 @@ from everynode.sim.record import Commit, Record
 
 _TRUCE: Final = 60.0
 _INTERVAL: Final = 0.4
+_NOTICED: Final = 11.0  # seconds after which everybody knows that the clock was set
 
 
 class Fights(Invariant):
@@ -26,12 +27,15 @@ class Fights(Invariant):
     def __init__(self, record: Record) -> None:
         super().__init__(record)
         self._times: dict[tuple[str, str], deque[float]] = {}  # of our last statuses
+        self._clocks: dict[str, tuple[float, float]] = {}  # by writer: how its clock goes, since
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at a status that was written after somebody else's."""
         if commit.asked is None or commit.before is None or commit.after is None:
             return
         yield from self._judge_pace(commit)
+        if self._clock_was_set(commit):
+            return  # which begins a new term too
         mine: Commit | None = None
         other: Commit | None = None
         for each in islice(reversed(self.record.commits), 1, None):
@@ -48,8 +52,6 @@ class Fights(Invariant):
                 other = each
         if mine is None or other is None or other.version > commit.asked.floors.get(commit.kind, 0):
             return
-        if _skew(mine) != _skew(commit):
-            return  # a clock that was set begins a new term too
         passed = commit.time - other.time
         if passed < _TRUCE - 1 and _numbers(other.after.status) != _numbers(mine.after.status):
             yield f"the status of {commit.after.name} was written {passed:.1f} s after another's"
@@ -60,6 +62,16 @@ class Fights(Invariant):
         times.append(commit.time)
         if len(times) == 3 and times[-1] - times[0] < _INTERVAL:
             yield f"L4: the status of {commit.after.name} was written three times in {_INTERVAL} s"
+
+    def _clock_was_set(self, commit: Commit) -> bool:
+        """Whether the writer may just have noticed that its clock was set."""
+        skew = _skew(commit)
+        known = self._clocks.get(commit.actor)
+        if known is None:
+            self._clocks[commit.actor] = (skew, -_NOTICED)
+        elif known[0] != skew:
+            self._clocks[commit.actor] = (skew, commit.time)
+        return commit.time - self._clocks[commit.actor][1] < _NOTICED
 
 
 def _skew(commit: Commit) -> float:
