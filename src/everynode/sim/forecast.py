@@ -38,6 +38,7 @@ from everynode.sim.loop import SimLoop
 from everynode.sim.passage import Passage
 from everynode.sim.plan import Timing
 from everynode.sim.rehearsal import NAMESPACE, installed, prepare
+from everynode.sim.residents import Residents
 
 Object = dict[str, Any]
 
@@ -143,7 +144,8 @@ class _Rollout:
         transport = LocalTransport(api)
         self._fleet = Fleet(api.store, loop, self._clock)
         self._fleet.preparing = self._release_later
-        self._passage = Passage(transport, self._fleet)
+        residents = Residents(api.store, transport, self._clock)
+        self._passage = Passage(transport, self._fleet, residents)
         self._client = Client(transport, self._clock)
         options = MachineryOptions(nodes=question.nodes, behaviour=question.timing.behaviour())
         self._machinery = Machinery(transport, self._clock, options)

@@ -16,6 +16,7 @@ from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream, Transport
 from everynode.sim.fleet import Fleet
 from everynode.sim.invariants.referee import node_of
+from everynode.sim.residents import Residents
 
 BEHAVIOUR: Final = "sim.everynode.io/behaviour"
 _HASH: Final = keys.REVISION_HASH.encode()
@@ -24,13 +25,17 @@ _pod: Final = Decoder(Pod).one
 
 
 class Passage:
-    """Lets everything through; pods of the new version that are to fail are told so."""
+    """Lets everything through; pods of the new version that are to fail are told so.
 
-    def __init__(self, transport: Transport, fleet: Fleet) -> None:
+    Before it begins, pods run as soon as they are created.
+    """
+
+    def __init__(self, transport: Transport, fleet: Fleet, residents: Residents) -> None:
         self.writes: Counter[str] = Counter()  # by what was written
         self.failing: frozenset[str] = frozenset()  # nodes
         self._transport = transport
         self._fleet = fleet
+        self._residents = residents
         self._begun = False
 
     def begin(self) -> None:
@@ -42,6 +47,8 @@ class Passage:
         if self._begun and verbs.is_write(request):
             self.writes[_what(request.path)] += 1
             request = self._altered(request)
+        elif request.method == "POST" and request.path.endswith("/pods"):
+            return await self._residents.take_in(request)
         return await self._transport.send(request)
 
     async def open(self, request: Request) -> Stream:

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from typing import Any
+
+from everynode.cluster.local import LocalTransport
+from everynode.cluster.machinery.run import Options
+from everynode.kube import verbs
+from everynode.kube.requests import Response
+from everynode.kube.resources import PODS
+from everynode.sim.residents import Residents
+from tests.cluster.machinery.world import World, condition, pod_body, running, virtual
+
+
+async def take_in(world: World, body: dict[str, Any]) -> Response:
+    residents = Residents(world.api.store, LocalTransport(world.api), world.clock)
+    return await residents.take_in(verbs.create(PODS, body, namespace="default"))
+
+
+@virtual
+async def test_a_pod_runs_at_once_and_its_kubelet_takes_it_over() -> None:
+    async with running() as world:
+        answer = await take_in(world, pod_body("one", node="node-0002"))
+        assert answer.status == 201
+        assert condition(await world.pod("one"), "Ready")["status"] == "True"
+        await world.pass_time(1)
+        pod = await world.pod("one")
+        [container] = pod["status"]["containerStatuses"]
+        assert (pod["spec"]["nodeName"], pod["status"]["phase"]) == ("node-0002", "Running")
+        assert pod["status"]["podIP"].startswith("10.64.1.")
+        assert (container["ready"], container["restartCount"]) == (True, 0)
+        await world.delete(PODS, "one")
+        await world.gone("one", within=5)
+
+
+@virtual
+async def test_a_pod_for_which_its_node_has_no_room_fails() -> None:
+    async with running(Options(nodes=1)) as world:
+        large = [{"name": "a", "image": "a", "resources": {"requests": {"cpu": "1000"}}}]
+        await take_in(world, pod_body("one", node="node-0001", containers=large))
+        await world.pass_time(1)
+        assert (await world.pod("one"))["status"]["phase"] == "Failed"
+
+
+@virtual
+async def test_what_the_server_refuses_is_refused() -> None:
+    async with running(Options(nodes=1)) as world:
+        answer = await take_in(world, pod_body("one", node="node-0001", containers=[]))
+        assert answer.status == 422
+        assert await world.all(PODS) == []
