@@ -284,6 +284,7 @@ async def test_refresh_returns_only_after_a_list_that_began_later() -> None:
         refreshing = asyncio.ensure_future(world.watcher.refresh())
         await world.clock.quiet()
         assert not refreshing.done()
+        assert world.watcher.synced  # the copy is whole, if old
         assert first.closed
         second.say(bookmark(9, initial_end=True))
         await world.clock.quiet()

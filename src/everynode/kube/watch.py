@@ -163,16 +163,10 @@ class Watcher(Generic[T]):
         self._gathered: list[T] = []
         self._version = ""  # the last one heard on the present stream
         self._heard = False  # whether anything came on it
-        self._handed_over = False  # whether the consumer was given anything to keep
-        self._synced = asyncio.Event()
+        self.synced = False  # whether the consumer has a whole copy, even if it may be old
         self._settled = asyncio.Event()
         self._refreshing = False  # everything is to be listed again
         self._interruption = Alarm()
-
-    @property
-    def synced(self) -> bool:
-        """Whether the consumer has a whole copy that no refresh has put in doubt."""
-        return self._synced.is_set()
 
     async def settled(self) -> None:
         """Wait until the copy is whole, or the kind is known not to be served."""
@@ -183,7 +177,6 @@ class Watcher(Generic[T]):
 
         Returns, too, when it turns out that the kind is not served.
         """
-        self._synced.clear()
         self._settled.clear()
         self._refreshing = True
         self._interruption.ring()
@@ -254,12 +247,11 @@ class Watcher(Generic[T]):
     def _hand_over(self, version: str) -> None:
         gathered, self._gathered = self._gathered, []
         self._consumer.replace(gathered, version)
-        self._handed_over = True
+        self.synced = True
         self.heard_at = self._clock.monotonic()
         self.missing = False
         # A refresh asked for meanwhile wants a list that began after it was asked.
         if not self._refreshing:
-            self._synced.set()
             self._settled.set()
 
     # --- Streams ---------------------------------------------------------------------------
@@ -380,13 +372,12 @@ class Watcher(Generic[T]):
         self._tell_trouble(trouble)
 
     def _note_missing(self) -> None:
-        if self._handed_over:
+        if self.synced:
             # A server that has just started may not know yet what it serves; but what stays
             # unknown is gone with all its objects, and nobody shall act upon them.
             if self._position.failures < PATIENCE:
                 return
-            self._handed_over = False
-            self._synced.clear()
+            self.synced = False
             self._consumer.replace([], "")
         self.missing = True
         self._settled.set()
