@@ -2,9 +2,10 @@
 
     python -m bench.simulation [--nodes 5000] [--seeds 200] [--jobs 2]
 
-Three figures: a rollout over 20 nodes one by one, in simulated seconds per second; a rollout over a
-large fleet, ten nodes at a time, without its first installation; and seeds, each of them a small
-world with faults of its own. Processor time counts: machines are shared.
+Four figures: a rollout over 20 nodes one by one, in simulated seconds per second; a rollout over a
+large fleet, ten nodes at a time, without its first installation; the same as foreseen by
+`everynode simulate -f`, from the first node on; and seeds, each of them a small world with faults
+of its own. Processor time counts: machines are shared.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 
 from bench import machine
 from everynode.sim.campaign import play_seed, spread
+from everynode.sim.forecast import Question, forecast
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Plan, Timing
 from everynode.sim.world import play
@@ -63,6 +65,18 @@ def roll_out(nodes: int, limit: int) -> Figure:
     return Figure(work, simulated, cpu, simulated / cpu, per_node, len(result.breaches))
 
 
+def foresee(nodes: int, limit: int) -> Figure:
+    """A forecast, with all that it takes."""
+    new = daemonset(image="agent:v2", rolling={"maxUnavailable": limit})
+    timing = Timing(pull=0.0, start=20.0, stop=10.0)
+    begun = time.process_time()
+    found = forecast(Question(old=daemonset(), new=new, nodes=nodes, timing=timing))
+    cpu = time.process_time() - begun
+    work = f"forecast, {nodes} nodes, maxUnavailable {limit}"
+    broken = int(found.most_down > limit)
+    return Figure(work, found.seconds, cpu, found.seconds / cpu, 1000 * cpu / nodes, broken)
+
+
 def _cpu_of(plan: Plan) -> float:
     begun = time.process_time()
     play(plan)
@@ -97,7 +111,12 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
-    figures = [roll_out(20, 1), roll_out(asked.nodes, 10), play_seeds(asked.seeds, asked.jobs)]
+    figures = [
+        roll_out(20, 1),
+        roll_out(asked.nodes, 10),
+        foresee(asked.nodes, 10),
+        play_seeds(asked.seeds, asked.jobs),
+    ]
     for each in figures:
         print(_line(each))
     machine.append("simulation", figures)
