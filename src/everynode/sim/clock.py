@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Generator
+from math import inf
 from typing import Final
 
 from everynode.clock import NAME_ALPHABET
@@ -30,6 +31,7 @@ class SimClock:
         self._frozen_until = 0.0
         self._rate = 1.0  # of the wall clock
         self._drifts_since = 0.0
+        self._set_at = -inf
 
     def now(self) -> float:
         """Wall-clock time, in seconds since the epoch."""
@@ -71,6 +73,15 @@ class SimClock:
             self._waiting.pop(future, None)
 
     @property
+    def set_at(self) -> float:
+        """When the wall clock was last set, by the time at which its process can have seen it."""
+        time = self._loop.time()
+        if self._rate != 1.0:
+            return time
+        was_set = self._set_at > -inf
+        return max(self._set_at, min(self._frozen_until, time)) if was_set else -inf
+
+    @property
     def frozen(self) -> bool:
         """Whether the process does nothing at the moment."""
         return self._frozen_until > self._loop.time()
@@ -94,6 +105,7 @@ class SimClock:
     def jump(self, seconds: float) -> None:
         """Set the wall clock forward or back."""
         self._skew += seconds
+        self._set_at = self._loop.time()
 
     def drift(self, rate: float) -> None:
         """Let the wall clock run faster or more slowly from now on."""
@@ -102,6 +114,8 @@ class SimClock:
 
     def set_right(self) -> None:
         """Show the true time again, and go on."""
+        if self._skew:
+            self._set_at = self._loop.time()
         self._skew, self._rate = 0.0, 1.0
         self._frozen_until = 0.0
 

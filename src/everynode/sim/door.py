@@ -164,7 +164,8 @@ class Door:
     ) -> Response:
         time = self.clock.monotonic()
         sent_at = time if sent_at is None else sent_at
-        asked = Asked(self.name, request, time, self.clock.now(), sent_at, floors)
+        now, set_at = self.clock.now(), self.clock.set_at
+        asked = Asked(self.name, request, time, now, sent_at, floors, set_at)
         record = self._record
         record.acting = asked
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import inf
 from typing import Any, Final
 
 import msgspec
@@ -38,6 +39,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     now: float  # the wall clock of whoever asked
     sent_at: float
     floors: Mapping[str, int] = {}  # what the asker surely knew of each kind when it decided
+    clock_set_at: float = -inf  # when that wall clock was last set
 
 
 class Scene(msgspec.Struct, frozen=True, gc=False):

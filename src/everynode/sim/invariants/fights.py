@@ -27,15 +27,14 @@ class Fights(Invariant):
     def __init__(self, record: Record) -> None:
         super().__init__(record)
         self._times: dict[tuple[str, str], deque[float]] = {}  # of our last statuses
-        self._clocks: dict[str, tuple[float, float]] = {}  # by writer: how its clock goes, since
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Look at a status that was written after somebody else's."""
         if commit.asked is None or commit.before is None or commit.after is None:
             return
         yield from self._judge_pace(commit)
-        if self._clock_was_set(commit):
-            return  # which begins a new term too
+        if commit.time < commit.asked.clock_set_at + _NOTICED:
+            return  # a clock that was set begins a new term, too
         mine: Commit | None = None
         other: Commit | None = None
         for each in islice(reversed(self.record.commits), 1, None):
@@ -62,20 +61,6 @@ class Fights(Invariant):
         times.append(commit.time)
         if len(times) == 3 and times[-1] - times[0] < _INTERVAL:
             yield f"L4: the status of {commit.after.name} was written three times in {_INTERVAL} s"
-
-    def _clock_was_set(self, commit: Commit) -> bool:
-        """Whether the writer may just have noticed that its clock was set."""
-        skew = _skew(commit)
-        known = self._clocks.get(commit.actor)
-        if known is None:
-            self._clocks[commit.actor] = (skew, -_NOTICED)
-        elif known[0] != skew:
-            self._clocks[commit.actor] = (skew, commit.time)
-        return commit.time - self._clocks[commit.actor][1] < _NOTICED
-
-
-def _skew(commit: Commit) -> float:
-    return round(commit.asked.now - commit.asked.time, 3) if commit.asked else 0.0
 
 
 def _numbers(status: DaemonSetStatus) -> tuple[int | str, ...]:
