@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -38,6 +38,7 @@ _COUNTS: Final = {
 
 _BOUNDS: Final = [*(str(bound) for bound in _LOOKS), "+Inf"]
 _Labels = tuple[str, ...]
+_Family = TypeVar("_Family", CounterMetricFamily, GaugeMetricFamily)
 
 
 class WatchState(Protocol):
@@ -184,18 +185,18 @@ class _Asked(Collector):
 def _counter(
     name: str, text: str, labels: Sequence[str], counts: Mapping[_Labels, int]
 ) -> CounterMetricFamily:
-    family = CounterMetricFamily(f"everynode_{name}", text, labels=labels)
-    for values, count in counts.items():
-        family.add_metric(values, count)
-    return family
+    return _filled(CounterMetricFamily(f"everynode_{name}", text, labels=labels), counts)
 
 
 def _gauges(
     name: str, text: str, labels: Sequence[str], values: Mapping[_Labels, float]
 ) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"everynode_{name}", text, labels=labels)
-    for each, value in values.items():
-        family.add_metric(each, value)
+    return _filled(GaugeMetricFamily(f"everynode_{name}", text, labels=labels), values)
+
+
+def _filled(family: _Family, values: Mapping[_Labels, float]) -> _Family:
+    for labels, value in values.items():
+        family.add_metric(labels, value)
     return family
 
 
