@@ -27,6 +27,8 @@ CORPORA: Final[dict[str, list[Question]]] = {
     "advanced daemonsets": about_daemonsets.ADVANCED_SETS,
     "stored kinds": about_stored.STORED,
     "scales": about_scale.SCALED,
+    "applied scales": about_scale.APPLIED,
+    "scales applied after updates": about_scale.APPLIED_AFTER_UPDATES,
     "policies": about_policies.KEPT,
     "selectors": about_lists.SELECTED,
     "pages and points in time": about_lists.PAGES,

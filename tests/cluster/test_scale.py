@@ -103,6 +103,26 @@ async def test_number_that_somebody_else_applied_is_not_taken_from_them(cluster:
     assert 'conflict with "one" with subresource "scale": .spec.replicas' in answer.message
 
 
+async def test_conflict_names_the_version_in_which_the_number_is_shown(cluster: Cluster) -> None:
+    await cluster.create(f"{DEPLOYMENTS}?fieldManager=first", daemonset("d"))
+    path = f"{DEPLOYMENTS}/d/scale?fieldManager=m"
+    answer = await cluster.patch(path, applied(3), content_type=APPLY_PATCH)
+    assert answer.status == 409
+    assert 'conflict with "first" using autoscaling/v1: .spec.replicas' in answer.message
+
+
+async def test_number_that_its_only_owner_no_longer_applies_is_nought(cluster: Cluster) -> None:
+    await cluster.create(f"{DEPLOYMENTS}?fieldManager=first", daemonset("d"))
+    path = f"{DEPLOYMENTS}/d/scale?fieldManager=m&force=true"
+    await cluster.patch(path, applied(3), content_type=APPLY_PATCH)
+    nothing = {key: value for key, value in applied(3).items() if key != "spec"}
+    answer = await cluster.patch(path, nothing, content_type=APPLY_PATCH)
+    assert (answer.status, answer.body["spec"]) == (200, {})
+    changed = await cluster.read(f"{DEPLOYMENTS}/d")
+    assert changed["spec"]["replicas"] == 0
+    assert [each["manager"] for each in changed["metadata"]["managedFields"]] == ["first"]
+
+
 @pytest.mark.parametrize(
     ("sent", "status"), [(applied(-1), 422), (scale(2), 400), ({**applied(2), "kind": "D"}, 400)]
 )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Final
 
 from everynode.api.types import type_for
 from everynode.api.validation.faults import at_least_zero
-from everynode.cluster import errors, writes
-from everynode.cluster.apply import apply
+from everynode.cluster import errors, scalers, writes
 from everynode.cluster.calls import Call, Place
 from everynode.cluster.forms import form_of
 from everynode.cluster.kinds import STATUS_VERBS, Kind, Subresource
-from everynode.cluster.patching import applied, check_options, is_apply, patched
+from everynode.cluster.patching import is_apply, patched
 from everynode.cluster.reads import JSON_HEADERS
 from everynode.cluster.received import read_object
 from everynode.cluster.store import Record, make_record
@@ -39,45 +39,28 @@ def update(call: Call) -> Response:
 
 
 def patch(call: Call) -> Response:
-    """PATCH of a scale."""
+    """PATCH of a scale; whoever applies one comes to own the number."""
     record, asked = call.record(), _of_scales(call)
-    if is_apply(call):
-        check_options(call)
-        scale = applied(asked, None)
-        call.warnings.extend(asked.warnings)
-        return _change(call, record, scale, _with_owner(call, record, scale))
-    scale = patched(asked, _scale(call.stored(record)))
+    workload = call.stored(record)
+    scale = _scale(workload)
+    scale = patched(asked, scalers.show(workload, scale) if is_apply(call) else scale)
     call.warnings.extend(asked.warnings)
+    writes.check_address(call, scale["metadata"])
     return _change(call, record, scale)
 
 
-def _with_owner(call: Call, record: Record, scale: Object) -> Object:
-    """The workload as if what is applied of its scale had been applied to itself."""
-    spec = {key: value for key, value in (scale.get("spec") or {}).items() if key == "replicas"}
-    sent: Object = {"kind": call.kind.kind, "apiVersion": call.kind.api_version}
-    sent["metadata"] = {"name": call.name}
-    return apply(
-        call.stored(record),
-        {**sent, "spec": spec} if spec else sent,
-        manager=call.manager,
-        force=call.flag("force"),
-        api_version=call.kind.api_version,
-        type_name=call.kind.type_name,
-        subresource=call.subresource,
-        time=call.now,
-    )
-
-
-def _change(call: Call, record: Record, scale: Object, workload: Object | None = None) -> Response:
+def _change(call: Call, record: Record, scale: Object) -> Response:
     """Write to the workload what its scale is to be."""
     meta, replicas = scale["metadata"], (scale.get("spec") or {}).get("replicas", 0)
     faults = list(at_least_zero("spec.replicas", replicas))
     if faults:
         raise errors.invalid(_kind(), call.name, faults)
-    writes.check_uid(call.kind, meta, record)
-    if workload is None:
-        workload = call.stored(record)
-        workload["spec"]["replicas"] = replicas
+    part = dataclasses.replace(call.kind, plural=f"{call.kind.plural}/{PART.name}")
+    writes.check_uid(part, meta, record)
+    workload = call.stored(record)
+    workload["spec"]["replicas"] = replicas
+    if is_apply(call):
+        workload = scalers.take_over(workload, scale)
     workload["metadata"]["resourceVersion"] = meta.get("resourceVersion", "")
     return _answer(call, writes.replace(call, workload, record))
 
@@ -109,4 +92,4 @@ def _kind() -> Kind:
 
 def _of_scales(call: Call) -> Call:
     """The same request, about objects of that kind."""
-    return call.within(Place(_kind(), call.namespace, call.name))
+    return call.within(Place(_kind(), call.namespace, call.name, PART.name))
