@@ -45,7 +45,7 @@ def carried(*requests: Request, failing: frozenset[str] = frozenset()) -> tuple[
     clock = SimClock(loop, 1)
     api = Api(clock=clock)
     listener = Listener(api)
-    residents = Residents(api.store, listener, clock)
+    residents = Residents(api.store, listener, clock, lambda _: None)
     passage = Passage(listener, Fleet(api.store, loop, clock), residents)
     passage.failing = failing
 

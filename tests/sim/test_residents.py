@@ -12,7 +12,8 @@ from tests.cluster.machinery.world import World, condition, pod_body, running, v
 
 
 async def take_in(world: World, body: dict[str, Any]) -> Response:
-    residents = Residents(world.api.store, LocalTransport(world.api), world.clock)
+    transport, settle = LocalTransport(world.api), world.machinery.fleet.settle
+    residents = Residents(world.api.store, transport, world.clock, settle)
     return await residents.take_in(verbs.create(PODS, body, namespace="default"))
 
 
@@ -33,12 +34,30 @@ async def test_a_pod_runs_at_once_and_its_kubelet_takes_it_over() -> None:
 
 
 @virtual
-async def test_a_pod_for_which_its_node_has_no_room_fails() -> None:
+async def test_its_kubelet_has_nothing_to_add() -> None:
+    init = [{"name": "b", "image": "b"}, {"name": "c", "image": "c", "restartPolicy": "Always"}]
+    async with running(Options(nodes=1)) as world:
+        world.ledger.writes.clear()
+        body = pod_body("one", node="node-0001", initContainers=init)
+        body["spec"]["readinessGates"] = [{"conditionType": "example.com/open"}]
+        await take_in(world, body)
+        before = await world.pod("one")
+        await world.pass_time(60)
+        assert world.ledger.writes == []
+        assert await world.pod("one") == before
+        conditions = before["status"]["conditions"]
+        assert {each["status"] for each in conditions} == {"True"}
+        assert len(before["status"]["initContainerStatuses"]) == 2
+
+
+@virtual
+async def test_a_pod_for_which_its_node_has_no_room_waits_like_any_other() -> None:
     async with running(Options(nodes=1)) as world:
         large = [{"name": "a", "image": "a", "resources": {"requests": {"cpu": "1000"}}}]
         await take_in(world, pod_body("one", node="node-0001", containers=large))
         await world.pass_time(1)
-        assert (await world.pod("one"))["status"]["phase"] == "Failed"
+        scheduled = condition(await world.pod("one"), "PodScheduled")
+        assert (scheduled["status"], scheduled["reason"]) == ("False", "Unschedulable")
 
 
 @virtual

@@ -144,11 +144,12 @@ class _Rollout:
         transport = LocalTransport(api)
         self._fleet = Fleet(api.store, loop, self._clock)
         self._fleet.preparing = self._release_later
-        residents = Residents(api.store, transport, self._clock)
-        self._passage = Passage(transport, self._fleet, residents)
         self._client = Client(transport, self._clock)
         options = MachineryOptions(nodes=question.nodes, behaviour=question.timing.behaviour())
         self._machinery = Machinery(transport, self._clock, options)
+        settle = self._machinery.fleet.settle
+        residents = Residents(api.store, transport, self._clock, settle)
+        self._passage = Passage(transport, self._fleet, residents)
         self._controller = Controller(self._passage, self._clock, Options(native=True))
         self._released: set[str] = set()
         self._resource: Resource = KINDS[question.new["apiVersion"]]

@@ -51,3 +51,17 @@ async def test_a_kubelet_that_comes_back_minds_the_deadline() -> None:
     async with running(api=api) as world:
         await world.pass_time(1)
         assert await phase(world) == "Failed"
+
+
+@virtual
+async def test_a_kubelet_that_comes_back_finds_init_containers_done_and_sidecars_running() -> None:
+    init = [{"name": "b", "image": "b"}, {"name": "c", "image": "c", "restartPolicy": "Always"}]
+    async with running() as world:
+        await world.create(PODS, pod_body("one", node="node-0001", initContainers=init))
+        await world.ready("one")
+        api = world.api
+    async with running(api=api) as world:
+        await world.pass_time(5)
+        status = (await world.pod("one"))["status"]
+        states = [list(each["state"]) for each in status["initContainerStatuses"]]
+        assert (status["phase"], states) == ("Running", [["terminated"], ["running"]])

@@ -142,7 +142,16 @@ class ContainerLife:
         self.around.shelf.put(self.image)
         self.ready = status.ready
         self._plan(now)
-        self._settle(now)
+        self._note_until(now)
+
+    def settle(self, now: float) -> None:
+        """Have it running and ready, as if it had come up earlier."""
+        self.around.shelf.put(self.image)
+        self.id = container_id(self.around.uid, self.spec.name, self.restarts)
+        self.started_at = format_time(self.around.wall())
+        self.stage, self.ready = Stage.RUNNING, True
+        self._plan(now)
+        self._note_until(now)
 
     def follow(self, spec: Container, now: float) -> None:
         """Take over a changed definition: another image means another run."""
@@ -168,7 +177,7 @@ class ContainerLife:
             case Stage.RUNNING:
                 self.ready = self.ready and self._quirks().fail != "probe"
                 self._plan(now)
-                self._settle(now)
+                self._note_until(now)
             case Stage.PULL_FAILED | Stage.PULL_BACK_OFF | Stage.BACK_OFF:
                 self._begin_anew(now)
             case _:
@@ -306,7 +315,7 @@ class ContainerLife:
         self.around.tell("Created", f"Container created: {name}", container=name)
         self.around.tell("Started", f"Container started: {name}", container=name)
         self._plan(now)
-        self._settle(now)
+        self._note_until(now)
 
     def _plan(self, now: float) -> None:
         """When it will be ready, and when it will end by itself."""
@@ -323,14 +332,14 @@ class ContainerLife:
             takes += sum(probe.initial_delay_seconds for probe in probes if probe is not None)
             self._ready_at = now + self.around.real(takes)
 
-    def _settle(self, now: float) -> None:
+    def _note_until(self, now: float) -> None:
         if self._ready_at <= now:
             self.ready, self._ready_at = True, NEVER
         self.until = min(self._ready_at, self._exit_at)
 
     def _live(self, now: float) -> None:
         if self._exit_at > now:
-            self._settle(now)
+            self._note_until(now)
             return
         code = 1 if self._quirks().fail == "crash" else 0
         self._finish(now, code)

@@ -27,6 +27,7 @@ from everynode.cluster.machinery.registration import (
 )
 from everynode.cluster.machinery.seats import Seat, Setting
 from everynode.cluster.machinery.shared import NODE, Shared
+from everynode.cluster.machinery.status import Object
 from everynode.cluster.machinery.timers import Timers
 from everynode.cluster.machinery.writes import Answer, Writes, version_in
 from everynode.kube import verbs
@@ -107,6 +108,21 @@ class Fleet:
             for life in list(seat.lives.values()):
                 life.reconsider(now)
                 self._kubelet.look(life, seat)
+
+    def settle(self, pod: Pod) -> Object | None:
+        """Let a pod that is about to be stored have been running on its node for a while.
+
+        Its status, to be stored with it, so that its kubelet has nothing to add; None if it cannot
+        have run there.
+        """
+        seat = self.seats.get(pod.spec.node_name)
+        if seat is None or seat.stopped:
+            return None
+        life = self._life(pod, seat)
+        status = self._kubelet.settle(life, seat)
+        if status is None:
+            seat.free_address(life.ip, life.uid)
+        return status
 
     # --- Nodes -----------------------------------------------------------------------------------
 
@@ -247,14 +263,15 @@ class Fleet:
             self._kubelet.follow(life, seat, pod)
 
     def _take(self, pod: Pod, seat: Seat) -> None:
-        if seat.stopped:
-            return
+        if not seat.stopped:
+            self._kubelet.take(self._life(pod, seat), seat)
+
+    def _life(self, pod: Pod, seat: Seat) -> PodLife:
         if pod.spec.host_network:
             address = seat.address
         else:
             address = seat.take_address(pod.uid, pod.status.pod_ip)
-        life = PodLife(pod, seat, address, tell=self._tell)
-        self._kubelet.take(life, seat)
+        return PodLife(pod, seat, address, tell=self._tell)
 
     def _tell(self, pod: Pod, reason: str, message: str, path: str, warning: bool) -> None:
         if not self._recorder.enabled:

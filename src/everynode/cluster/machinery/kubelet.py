@@ -12,7 +12,7 @@ from everynode.cluster.machinery.acceptance import choose_victim, refuse, refuse
 from everynode.cluster.machinery.lives import Course, PodLife
 from everynode.cluster.machinery.objects import Pod
 from everynode.cluster.machinery.seats import Seat
-from everynode.cluster.machinery.status import OWN_CONDITIONS, pod_status
+from everynode.cluster.machinery.status import OWN_CONDITIONS, Object, pod_status
 from everynode.cluster.machinery.timers import NEVER, Timers
 from everynode.cluster.machinery.writes import Answer, Writes, version_in
 from everynode.kube import verbs
@@ -46,6 +46,17 @@ class Kubelet:
             life.follow(life.pod, now)
         self._consider_resize(life, seat)
         self.look(life, seat)
+
+    def settle(self, life: PodLife, seat: Seat) -> Object | None:
+        """Let a pod have been running for a while; what is told of it, None if it is refused."""
+        if refuse(life.pod, seat) is not None:
+            return None
+        life.settle(self._timers.now())
+        seat.lives[life.uid] = life
+        status = pod_status(life)
+        life.written, life.stale = msgspec.json.encode(status), False
+        self._arm(life, seat)
+        return status
 
     def follow(self, life: PodLife, seat: Seat, pod: Pod) -> None:
         """A pod has changed in the API."""

@@ -207,7 +207,20 @@ class PodLife:
             if status is not None:
                 life.resume(status, now)
         if any(life.running for life in self.containers):
-            for life in self.init:
+            self._settle_init(now)
+
+    def settle(self, now: float) -> None:
+        """Have it run, as if it had come up earlier."""
+        self._note_deadline(now)
+        self._settle_init(now)
+        for life in self.containers:
+            life.settle(now)
+        self._note_until()
+
+    def _settle_init(self, now: float) -> None:
+        for life in self.init:
+            life.settle(now)
+            if not _is_sidecar(life.spec):
                 life.stop(now)
 
     def follow(self, pod: Pod, now: float) -> None:
