@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from everynode.clock import SystemClock
-from everynode.controller.queue import SOON, Queue
+from everynode.controller.queue import SHORTLY, SOON, Queue
 from tests.kube.scripted import ManualClock
 
 
@@ -81,4 +81,29 @@ async def test_times_that_were_superseded_are_forgotten() -> None:
         queue.add_at("a", clock.now() + 0.5)
         await clock.advance(0.5)
         assert await queue.get() == "a"
-    assert len(queue._later) < 100
+    assert len(queue._times) < 100
+
+
+async def test_a_key_that_came_out_comes_again_only_when_asked_for_again() -> None:
+    clock = ManualClock()
+    queue = Queue(clock)
+    queue.add_at("a", clock.now() + 20.0)
+    queue.add("a")
+    assert await queue.get() == "a"
+    await clock.advance(20.0)
+    queue.add("b")
+    assert await queue.get() == "b"
+    assert len(queue) == 0
+
+
+async def test_what_happens_together_comes_out_together_and_what_cannot_wait_before() -> None:
+    clock = ManualClock()
+    queue = Queue(clock)
+    queue.add_shortly("together")
+    await clock.advance(SHORTLY / 2)
+    queue.add_shortly("together")
+    queue.add("alone")
+    assert await queue.get() == "alone"
+    await clock.advance(SHORTLY / 2)
+    assert await queue.get() == "together"
+    assert len(queue) == 0

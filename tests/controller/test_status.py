@@ -8,7 +8,7 @@ import msgspec
 
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus
 from everynode.api.objects import Condition
-from everynode.controller.status import MOMENT, Statuses
+from everynode.controller.status import INTERVAL, MOMENT, Statuses
 from everynode.controller.workload import Workload
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
@@ -50,17 +50,22 @@ class Stand:
         self.clock = ManualClock()
         self.server = Server()
         self.statuses = Statuses(
-            Client(self.server, self.clock), self.clock, again=lambda *_: None, teller=Nobody()
+            Client(self.server, self.clock),
+            self.clock,
+            again=lambda _, when: self.asked.append(when),
+            teller=Nobody(),
         )
+        self.asked: list[float] = []  # when to look again
         self.workload = Workload(make().ds, {})
         self.see(version=100)
 
-    def see(self, *, version: int, ready: int = 0) -> None:
-        """What the watch shows."""
+    def see(self, *, version: int, ready: int = 0) -> bool:
+        """What the watch shows; whether that is worth a look."""
         ds: DaemonSet = self.workload.ds
         meta = msgspec.structs.replace(ds.metadata, resource_version=str(version))
         status = DaemonSetStatus(ready=ready)
-        self.workload.ds = msgspec.structs.replace(ds, metadata=meta, status=status)
+        after = self.workload.ds = msgspec.structs.replace(ds, metadata=meta, status=status)
+        return self.statuses.observed(ds, after, self.workload)
 
     def wait(self, ready: int) -> float | None:
         """How long such a status has to wait; None where there is nothing to write."""
@@ -149,3 +154,21 @@ async def test_a_number_that_is_back_at_once_is_not_written_at_all() -> None:
     rollout.wait_for(available=2)
     await rollout.clock.advance(MOMENT / 2)
     assert (rollout.wait_for(), rollout.wait_for(available=2)) == (None, MOMENT)
+
+
+async def test_what_was_decided_and_is_shown_is_not_worth_a_look() -> None:
+    stand = Stand()
+    stand.wait(ready=1)
+    await stand.write(ready=1)
+    assert stand.see(version=101, ready=1) is False
+    assert stand.asked == []
+
+
+async def test_what_was_decided_while_another_status_was_written_is_looked_at_again() -> None:
+    stand = Stand()
+    stand.wait(ready=1)
+    writing = stand.statuses.write(stand.workload, DaemonSetStatus(ready=1))
+    assert stand.wait(ready=2) is None  # not beside the other
+    await writing
+    assert stand.asked == [stand.clock.now() + INTERVAL]
+    assert stand.see(version=101, ready=1) is True

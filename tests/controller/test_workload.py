@@ -204,3 +204,14 @@ def test_a_pod_that_lasted_is_created_again_at_once() -> None:
     for now in (NOW, NOW + 60.0, NOW + 120.0):
         made.answered("n1", made.begin(create(), now), uid="u", version=1, now=now)
         assert made.view("n1").retry_at <= now
+
+
+def test_nothing_is_looked_for_live_once_every_write_is_seen() -> None:
+    made, _ = workload("n1")
+    write = made.begin(create(), NOW)
+    made.answered("n1", write, uid="made", version=7, now=NOW)
+    made.refresh(6, NOW + SOON)
+    assert made.settle_at is not None
+    made.node_changed("n1")
+    made.refresh(7, NOW + SOON)
+    assert made.settle_at is None

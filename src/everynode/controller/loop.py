@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from everynode.api.daemonset import DaemonSet, DaemonSetStatus
+from everynode.api.daemonset import DaemonSetStatus
 from everynode.api.objects import ControllerRevision, Pod
 from everynode.clock import Clock
 from everynode.controller.adoption import Adoption
@@ -95,9 +95,9 @@ class Loop:
         self._choices: dict[str, Choice] = {}
         self._stumbles: dict[str, _Stumble] = {}
         self._tasks: asyncio.TaskGroup | None = None
-        world.changed = lambda workload: queue.add(workload.key)
+        world.changed = self._changed
         world.moved = self._moved
-        world.updated = self._updated
+        world.updated = statuses.observed
         world.vanished = self._vanished
         world.orphaned = self._orphaned
         world.relabelled = self._relabelled
@@ -148,7 +148,7 @@ class Loop:
             return
         if self._adoption.due(workload, now):
             self._spawn(self._adoption.scan(workload))
-        # At every look: the queue remembers only the earliest time it was asked for.
+        # At every look: the queue has forgotten what it was asked for before.
         wake_at = self._adoption.next_scan(workload)
         if self._adoption.done(workload) and (not workload.replan or self._replan(workload, now)):
             wake_at = min(wake_at, self._decide(workload, now))
@@ -197,9 +197,9 @@ class Loop:
         due_at = self._write_status(workload, decision.status, now)
         for notice in decision.notices:
             self._teller.noticed(workload, notice)
-        self._prune(workload, now)
+        prune_at = self._prune(workload, now)
         self._pull_ahead(workload)
-        times = (due_at, decision.wake_at, workload.settle_at, workload.quiet_until)
+        times = (due_at, decision.wake_at, workload.settle_at, workload.quiet_until, prune_at)
         return min([at for at in times if at is not None], default=inf)
 
     def _carry_out(self, workload: Workload, actions: Sequence[PodAction], now: float) -> None:
@@ -219,14 +219,20 @@ class Loop:
             self._spawn(self._statuses.write(workload, status))
         return None
 
-    def _prune(self, workload: Workload, now: float) -> None:
+    def _prune(self, workload: Workload, now: float) -> float | None:
+        """Delete the revisions that nobody needs; when that may be done if not yet."""
         choice = self._choices.get(workload.key)
         if choice is None or workload.revising:
-            return
+            return None
         spare = self._history.spare(workload, choice.target)
-        if spare and self._history.due_at(workload, spare) <= now:
-            workload.revising = True
-            self._spawn(self._history.write(workload, spare))
+        if not spare:
+            return None
+        due_at = self._history.due_at(workload, spare)
+        if due_at > now:
+            return due_at
+        workload.revising = True
+        self._spawn(self._history.write(workload, spare))
+        return None
 
     def _pull_ahead(self, workload: Workload) -> None:
         if not self._prepull.wanted(workload):
@@ -246,12 +252,16 @@ class Loop:
 
     # --- What the world tells us -----------------------------------------------------------
 
-    def _moved(self, workload: Workload) -> None:
-        workload.quieten(self._clock.now())
-        self._queue.add_soon(workload.key)
+    def _changed(self, workload: Workload) -> None:
+        """At rest somebody goes on at once; of many that are on their way, all who can together."""
+        ledger = workload.ledger
+        add = self._queue.add_shortly if ledger is not None and ledger.moving else self._queue.add
+        add(workload.key)
 
-    def _updated(self, before: DaemonSet, after: DaemonSet, workload: Workload) -> None:
-        self._statuses.observed(before, after, workload)
+    def _moved(self, workload: Workload) -> None:
+        if workload.quiet_until is None:  # else there will be a look as it is
+            workload.quieten(self._clock.now())
+            self._queue.add_soon(workload.key)
 
     def _vanished(self, workload: Workload) -> None:
         self._queue.discard(workload.key)

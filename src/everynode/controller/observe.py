@@ -40,7 +40,8 @@ class World:
         self.changed: Callable[[Workload], None] = lambda _: None  # something can be done, perhaps
         self.moved: Callable[[Workload], None] = lambda _: None  # nothing that cannot wait
         self.vanished: Callable[[Workload], None] = lambda _: None
-        self.updated: Callable[[DaemonSet, DaemonSet, Workload], None] = lambda *_: None
+        # Whether a DaemonSet that changed shows anything but the status that we decided on.
+        self.updated: Callable[[DaemonSet, DaemonSet, Workload], bool] = lambda *_: True
         self.orphaned: Callable[[Pod | ControllerRevision], None] = lambda _: None
         self.relabelled: Callable[[Pod, Workload], None] = lambda *_: None
         self.nodes.subscribe(self._node_changed)
@@ -162,9 +163,12 @@ class World:
         previous, workload.ds = workload.ds, after
         matter = matters(previous, after)
         workload.replan = workload.replan or matter
-        self.updated(previous, after, workload)
+        news = self.updated(previous, after, workload)
         # Mostly it is our own status that we see: that lets nobody go on.
-        (self.changed if matter else self.moved)(workload)
+        if matter:
+            self.changed(workload)
+        elif news:
+            self.moved(workload)
 
     def _take_on(self, ds: DaemonSet) -> None:
         workload = Workload(ds, self.nodes.all())

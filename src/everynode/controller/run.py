@@ -156,7 +156,9 @@ class Controller:
             clock,
             world=self.world,
             queue=queue,
-            applier=Applier(client, clock, now=queue.add, soon=queue.add_soon, teller=report),
+            applier=Applier(
+                client, clock, now=queue.add_shortly, soon=queue.add_soon, teller=report
+            ),
             history=History(
                 client, clock, cache=self.world.revisions, again=queue.add_at, teller=report
             ),

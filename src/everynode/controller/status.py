@@ -72,6 +72,7 @@ class Teller(Protocol):
 class _Page:
     """What is known of one status."""
 
+    decided: DaemonSetStatus | None = None  # at the last look
     sent: DaemonSetStatus | None = None
     # Numbers that may be stored because we sent them, whatever was answered.
     ours: deque[_Numbers] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
@@ -102,22 +103,25 @@ class Statuses:
         self._teller = teller
         self._pages: dict[str, _Page] = {}
 
-    def observed(self, before: DaemonSet, after: DaemonSet, workload: Workload) -> None:
+    def observed(self, before: DaemonSet, after: DaemonSet, workload: Workload) -> bool:
         """Look whether somebody else changed the numbers that we write (R9).
 
         Also before our first write: whatever an earlier term wrote was there when ours began.
+        The answer is whether it shows anything but what was decided last.
         """
         page = self._page(workload)
+        news = after.status != page.decided
         if page.conflicts:  # what we lacked has come
             page.conflicts = 0
             page.next_at = min(page.next_at, self._clock.now() + INTERVAL)
         if number(after.metadata.resource_version) <= page.version:
-            return  # older than what we wrote last, or that itself
+            return news  # older than what we wrote last, or that itself
         if _owned(after.status) in (*page.ours, _owned(before.status)):
-            return
+            return news
         page.truce = min(max(page.truce * 2, _FIRST_TRUCE), _LONGEST_TRUCE)
         page.truce_until = self._clock.now() + page.truce
         self._teller.contested(workload, page.truce)
+        return True
 
     def truce_until(self, workload: Workload) -> float:
         """Until when the set is left to another manager; 0 when there is none."""
@@ -136,6 +140,7 @@ class Statuses:
     def due_at(self, workload: Workload, status: DaemonSetStatus) -> float | None:
         """When the status should be written: None if there is nothing to write."""
         page = self._page(workload)
+        page.decided = status
         if status == workload.ds.status or page.writing:
             page.moved_at = None
             return None
@@ -171,6 +176,7 @@ class Statuses:
         self, page: _Page, workload: Workload, status: DaemonSetStatus, request: Request
     ) -> None:
         pause = min(max(INTERVAL, status.desired / _PER_SECOND), _LONGEST_INTERVAL)
+        done = False
         try:
             answer = await self._client.write(request, _decode_answer)
             page.version = number(answer.metadata.resource_version)
@@ -179,6 +185,7 @@ class Statuses:
             # What we sent before can no longer be stored: it went by an older version.
             page.ours.clear()
             page.ours.append(_owned(status))
+            done = True
         except (MayNotWrite, NotFound, Conflict):
             page.sent = None  # a newer DaemonSet is on its way to us, sooner or later
             page.conflicts += 1
@@ -190,7 +197,8 @@ class Statuses:
         finally:
             page.writing = False
             page.next_at = self._clock.now() + pause
-            self._again(workload.key, page.next_at)
+            if not (done and page.decided == status):  # else there is nothing to add
+                self._again(workload.key, page.next_at)
 
 
 def _request(ds: DaemonSet, status: DaemonSetStatus) -> Request:

@@ -251,6 +251,8 @@ class Workload:
                 self.ledger.forget(node)
             self._quiet.pop(node, None)
         self._dirty.clear()
+        if not self.writes:
+            self.settle_at = None  # all are seen
 
     def observe_everything(self) -> None:
         """Have every node told to the ledger anew."""

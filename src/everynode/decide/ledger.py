@@ -105,6 +105,11 @@ class Ledger:
         """The fleet in numbers."""
         return self._books.sums
 
+    @property
+    def moving(self) -> int:
+        """How many nodes were on their way at the last decision."""
+        return self._books.moving
+
     def decide(
         self, now: float, status: DaemonSetStatus, *, create_limit: int | None = None
     ) -> Decision:

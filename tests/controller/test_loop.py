@@ -1,0 +1,65 @@
+"""How often a workload is looked at: once for all that happens together, never without a reason."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from everynode.controller.loop import Loop
+from everynode.sim.manifest import daemonset
+from everynode.sim.plan import Happening, Plan, Timing
+from everynode.sim.world import play
+
+NODES, BATCH = 60, 10
+START, STOP = 20.0, 10.0
+UPDATED_AT = 60.0
+
+
+def look_times(monkeypatch: pytest.MonkeyPatch, plan: Plan) -> list[float]:
+    """When the workload was looked at while the plan was played."""
+    times: list[float] = []
+    look = Loop._look
+
+    def noted(self: Loop, *args: Any) -> None:
+        times.append(asyncio.get_running_loop().time())
+        look(self, *args)
+
+    monkeypatch.setattr(Loop, "_look", noted)
+    result, _ = play(plan)
+    assert result.kept, result.breaches
+    return times
+
+
+def rollout() -> Plan:
+    update = Happening("set-image", at=UPDATED_AT, args={"image": "agent:v2"})
+    return Plan(
+        1,
+        nodes=NODES,
+        manifests=(daemonset(rolling={"maxUnavailable": BATCH}),),
+        timing=Timing(pull=0.0, start=START, stop=STOP),
+        quiet_at=UPDATED_AT + 1.0,
+        patience=1e6,
+        happenings=(update,),
+    )
+
+
+def test_pods_that_become_ready_or_go_together_are_looked_at_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = look_times(monkeypatch, rollout())
+    batches = NODES // BATCH
+    updating = [at for at in times if UPDATED_AT < at < UPDATED_AT + batches * (START + STOP)]
+    # Ready and gone; then what was written is seen, the gates are opened, the status is written.
+    assert len(updating) < 9 * batches
+
+
+def test_a_batch_does_not_fall_apart_from_one_step_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = look_times(monkeypatch, rollout())
+    last = UPDATED_AT + (NODES // BATCH - 1) * (START + STOP)
+    per_second = Counter(int(at) for at in times if last < at < last + START)
+    assert max(per_second.values()) <= 4
