@@ -37,6 +37,8 @@ class Pace:
     stopping: Mean = field(default_factory=Mean)
     starting: Mean = field(default_factory=Mean)
     gap: Mean = field(default_factory=Mean)
+    created_within: float = 0.0  # seconds until the last pod so far was first seen
+    _began: float = 0.0
     _deleted: dict[str, float] = field(default_factory=dict)
     _created: dict[str, float] = field(default_factory=dict)
     _emptied: dict[str, float] = field(default_factory=dict)  # by node
@@ -44,6 +46,7 @@ class Pace:
     def begin(self) -> None:
         """Measure anew."""
         self.stopping, self.starting, self.gap = Mean(), Mean(), Mean()
+        self.created_within, self._began = 0.0, time.monotonic()
         self._deleted.clear()
         self._created.clear()
         self._emptied.clear()
@@ -59,6 +62,7 @@ class Pace:
             return
         if before is None or before.uid != after.uid:
             self._created[after.uid] = now
+            self.created_within = now - self._began
             emptied = self._emptied.pop(node_of(after), None)
             if emptied is not None:
                 self.gap.add(now - emptied)

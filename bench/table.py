@@ -8,7 +8,7 @@ import msgspec
 
 OURS = "everynode"
 HEADINGS = ("nodes", "work", "who", "CPU ms/pod", "writes/pod", "s", "pods/s", "of ideal")
-MORE = ("gap ms", "RSS MB", "peak MB")
+MORE = ("created s", "gap ms", "RSS MB", "peak MB")
 RATIOS = ("nodes", "work", "CPU per pod", "memory", "writes per pod", "time")
 
 
@@ -20,7 +20,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes: int
     cpu_ms: float  # per pod; at rest, of the whole time
     writes: float  # per pod; at rest, all of them
-    seconds: float = 0.0
+    seconds: float = 0.0  # until the status says that all is done
+    created: float = 0.0  # until the last pod was there, Ready or not
     rate: float = 0.0  # pods per second
     ideal: float = 0.0  # maxUnavailable ÷ (time to stop + time to start), as measured
     gap_ms: float = 0.0  # between the end of a pod and the sight of the next
@@ -77,6 +78,7 @@ def _line(row: Row) -> tuple[str, ...]:
         f"{row.seconds:.0f}",
         f"{row.rate:.1f}" if row.rate else "",
         f"{row.rate / row.ideal:.0%}" if row.ideal else "",
+        f"{row.created:.0f}" if row.created else "",
         f"{row.gap_ms:.0f}" if row.gap_ms else "",
         f"{row.resident:.0f}",
         f"{row.peak:.0f}",
