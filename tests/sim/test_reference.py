@@ -8,6 +8,7 @@ from everynode.sim.draw import draw
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Plan
 from everynode.sim.reference import compare, harmless, paths, play_beside
+from everynode.sim.shelf import Pods
 from everynode.sim.world import play
 
 PLAN = Plan(
@@ -50,9 +51,9 @@ def test_an_end_that_its_spec_does_not_explain_is_told_as_a_broken_promise() -> 
     labels = {**pod.metadata.labels, "left": "behind"}
     metadata = msgspec.structs.replace(pod.metadata, labels=labels)
     strange = msgspec.structs.replace(pod, metadata=metadata)
-    scene = world.record.scene
-    pods = {**scene.pods, pod.uid: strange}
-    world.record.scenes.append(msgspec.structs.replace(scene, pods=pods))
+    pods = world.record.scene.pods
+    assert isinstance(pods, Pods)
+    pods.change(pod, strange)
     compare(world)
     assert [each.promise for each in world.breaches] == ["L6"]
 

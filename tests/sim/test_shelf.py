@@ -4,41 +4,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everynode.api.objects import Pod, PodMeta, PodSpec
-from everynode.sim.shelf import Pods, Shelf
+from everynode.sim.shelf import Past, PastPods, Pods
 
-keys = st.integers(0, 120).map(str)
-steps = st.lists(st.tuples(keys, st.one_of(st.none(), st.integers())), max_size=200)
+keys = st.integers(0, 30).map(str)
+steps = st.lists(st.tuples(keys, st.one_of(st.none(), st.integers())), max_size=60)
 
 
 @given(steps)
-def test_a_shelf_is_a_mapping_and_the_ones_before_it_stay_what_they_were(
-    steps: list[tuple[str, int | None]],
-) -> None:
-    shelf: Shelf[int] = Shelf()
-    kept: list[tuple[Shelf[int], dict[str, int]]] = []
-    expected: dict[str, int] = {}
+def test_the_past_is_a_mapping_of_what_was_there(steps: list[tuple[str, int | None]]) -> None:
+    now: dict[str, int] = {}
+    known: list[dict[str, int]] = []
+    undo: list[tuple[str, int | None]] = []
     for key, value in steps:
-        expected = dict(expected)
-        if value is None:
-            shelf, _ = shelf.without(key), expected.pop(key, None)
-        else:
-            shelf = shelf.put(key, value)
-            expected[key] = value
-        kept.append((shelf, expected))
-    for each, content in kept:
-        assert dict(each.items()) == content
-        assert sorted(each) == sorted(content)
-        assert len(each) == len(content)
-        assert sorted(each.values()) == sorted(content.values())
-        assert all(key in each and each[key] == each.get(key) for key in content)
-
-
-def test_a_key_that_only_a_later_shelf_has_is_not_there() -> None:
-    first: Shelf[int] = Shelf[int]().put("a", 1)
-    for number in range(100):
-        first.put(f"later-{number}", number)
-    assert "later-99" not in first
-    assert first.get("later-99") is None
+        known.append(dict(now))
+        undo.append((key, now.pop(key, None)))
+        if value is not None:
+            now[key] = value
+    past: Past[int] = Past(now, {})
+    for (key, before), content in zip(reversed(undo), reversed(known), strict=True):
+        past = past.back(key, before)
+        assert dict(past.items()) == content
+        assert sorted(past) == sorted(content)
+        assert len(past) == len(content)
+        assert sorted(past.values()) == sorted(content.values())
+        assert all(past.get(str(key)) == content.get(str(key)) for key in range(31))
+        assert all((str(key) in past) == (str(key) in content) for key in range(31))
 
 
 def _pod(uid: str, node: str) -> Pod:
@@ -47,10 +37,33 @@ def _pod(uid: str, node: str) -> Pod:
 
 def test_pods_are_found_by_their_node() -> None:
     one, two = _pod("1", "a"), _pod("2", "a")
-    pods = Pods().changed(None, one).changed(None, two)
-    moved = pods.changed(one, _pod("1", "b"))
+    pods = Pods()
+    pods.change(None, one)
+    pods.change(None, two)
     assert [pod.uid for pod in pods.on("a")] == ["1", "2"]
-    assert [pod.uid for pod in moved.on("a")] == ["2"]
-    assert [pod.uid for pod in moved.on("b")] == ["1"]
-    assert moved.changed(two, None).on("a") == ()
-    assert pods.on("nowhere") == ()
+    pods.change(one, _pod("1", "b"))
+    assert [pod.uid for pod in pods.on("a")] == ["2"]
+    assert [pod.uid for pod in pods.on("b")] == ["1"]
+    pods.change(two, None)
+    assert pods.on("a") == pods.on("nowhere") == ()
+
+
+places = st.lists(st.tuples(keys, st.one_of(st.none(), st.sampled_from("abc"))), max_size=40)
+
+
+@given(places)
+def test_pods_are_found_by_the_node_they_were_on(steps: list[tuple[str, str | None]]) -> None:
+    pods = Pods()
+    known: list[dict[str, Pod]] = []
+    undo: list[tuple[str, Pod | None]] = []
+    for uid, node in steps:
+        before = pods.get(uid)
+        known.append(dict(pods))
+        undo.append((uid, before))
+        pods.change(before, _pod(uid, node) if node is not None else None)
+    past = PastPods(pods, {})
+    for (uid, before), content in zip(reversed(undo), reversed(known), strict=True):
+        past = past.back(uid, before)
+        for node in "abc":
+            there = [pod.uid for pod in content.values() if pod.spec.node_name == node]
+            assert sorted(pod.uid for pod in past.on(node)) == sorted(there)

@@ -16,7 +16,8 @@ from everynode.api.objects import ControllerRevision, Lease, Node, Pod
 from everynode.api.versions import decode_daemonset
 from everynode.cluster.store import Change, Store
 from everynode.kube.requests import Request
-from everynode.sim.shelf import Pods, Shelf
+from everynode.sim.scene import Scene as Scene
+from everynode.sim.scene import Scenes
 
 _LEASES: Final = "leases.coordination.k8s.io"
 Kept = Node | Pod | ControllerRevision | DaemonSet | Lease
@@ -42,17 +43,6 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     clock_set_at: float = -inf  # when that wall clock was last set
 
 
-class Scene(msgspec.Struct, frozen=True, gc=False):
-    """Everything there is at one version; parts that did not change are shared."""
-
-    version: int
-    time: float
-    nodes: Mapping[str, Node] = msgspec.field(default_factory=Shelf)
-    pods: Mapping[str, Pod] = msgspec.field(default_factory=Pods)  # by uid
-    sets: Mapping[str, DaemonSet] = msgspec.field(default_factory=Shelf)  # by uid
-    revisions: Mapping[str, ControllerRevision] = msgspec.field(default_factory=Shelf)  # by name
-
-
 class Commit(msgspec.Struct, frozen=True, gc=False):
     """One step of history: who did what to which object."""
 
@@ -71,8 +61,8 @@ class Record:
 
     def __init__(self, store: Store, time: Callable[[], float], *, keep: bool = True) -> None:
         self.acting: Asked | None = None
-        self.scenes: list[Scene] = [Scene(0, 0.0)]
         self.commits: list[Commit] = []
+        self.scenes = Scenes(self.commits)
         self.asked: list[Asked] = []
         self.judges: list[Callable[[Commit], None]] = []
         self.listeners: list[Callable[[Asked, int], None]] = []  # of requests
@@ -119,7 +109,7 @@ class Record:
         actor = asked.actor if asked is not None else ""
         commit = Commit(version, time, kind, change.type, before, after, asked, actor)
         self.commits.append(commit)
-        self.scenes.append(_next(self.scenes[-1], commit))
+        self.scenes.add(commit)
         self._remember(commit)
         for judge in self.judges:
             judge(commit)
@@ -134,28 +124,6 @@ class Record:
                 self.leader = commit.actor
         if commit.kind not in ("nodes", _LEASES):
             self.changed_at = commit.time
-
-
-def _next(scene: Scene, commit: Commit) -> Scene:
-    """The state after a commit; only the part that changed is another."""
-    nodes, pods, sets, revisions = scene.nodes, scene.pods, scene.sets, scene.revisions
-    match commit.kind:
-        case "pods":
-            assert isinstance(pods, Pods)
-            pods = pods.changed(commit.before, commit.after)
-        case "nodes":
-            nodes = _changed(nodes, commit, "name")
-        case "daemonsets.apps" | "daemonsets.apps.kruise.io":
-            sets = _changed(sets, commit, "uid")
-        case "controllerrevisions.apps":
-            revisions = _changed(revisions, commit, "name")
-    return Scene(commit.version, commit.time, nodes, pods, sets, revisions)
-
-
-def _changed(objects: Any, commit: Commit, key: str) -> Any:
-    found = commit.before if commit.after is None else commit.after
-    name: str = getattr(found.metadata, key)
-    return objects.without(name) if commit.after is None else objects.put(name, commit.after)
 
 
 _body_decoder: Final = msgspec.json.Decoder(dict[str, Any])

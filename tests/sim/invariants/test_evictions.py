@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from everynode.kube import verbs
 from everynode.kube.resources import Resource
 from everynode.sim.invariants.evictions import Evictions
+from everynode.sim.loop import SimLoop
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Plan
 from everynode.sim.record import Commit
-from everynode.sim.world import World, play
+from everynode.sim.world import World
 
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 PLAN = Plan(
@@ -21,38 +24,36 @@ PLAN = Plan(
 )
 
 
-@pytest.fixture(scope="module")
-def evicted() -> tuple[World, Commit]:
-    """A world in which nothing protects pods, just after one of three was evicted."""
-    _, world = play(PLAN)
-    record = world.record
-    number, commit = next(
-        (number, commit)
-        for number, commit in enumerate(record.commits)
-        if commit.actor == "person" and commit.kind == "pods" and commit.after.terminating
-    )
-    del record.scenes[number + 2 :]
-    return world, commit
+def _judged(budget: dict[str, Any]) -> list[str]:
+    """What is said of an eviction in a world in which such a budget was asked for."""
+    loop = SimLoop(PLAN.seed)
+    world = World(loop, PLAN)
+    evictions, found = Evictions(world.record), []
+
+    def judge(commit: Commit) -> None:
+        pod = commit.after if commit.kind == "pods" else None
+        if commit.actor == "person" and pod is not None and pod.terminating:
+            assert commit.asked is not None
+            request = verbs.create(BUDGETS, budget, namespace="default")
+            world.record.asked[:] = [msgspec.structs.replace(commit.asked, request=request)]
+            found.append(list(evictions.judge(commit)))
+
+    world.record.judges.append(judge)
+    loop.run_until_complete(world.live())
+    loop.close()
+    assert len(found) == 1
+    return found[0]
+
+
+def _budget(least: int, app: str) -> dict[str, Any]:
+    spec = {"minAvailable": least, "selector": {"matchLabels": {"app": app}}}
+    return {"metadata": {"name": app}, "spec": spec}
 
 
 @pytest.mark.parametrize(("least", "kept"), [(1, True), (2, True), (3, False)])
-def test_an_eviction_leaves_as_many_ready_as_the_budget_asks_for(
-    evicted: tuple[World, Commit], least: int, kept: bool
-) -> None:
-    world, commit = evicted
-    spec = {"minAvailable": least, "selector": {"matchLabels": {"app": "agent"}}}
-    body = {"metadata": {"name": "agent"}, "spec": spec}
-    request = verbs.create(BUDGETS, body, namespace="default")
-    assert commit.asked is not None
-    world.record.asked[:] = [msgspec.structs.replace(commit.asked, request=request)]
-    found = list(Evictions(world.record).judge(commit))
-    assert (found == []) is kept
+def test_an_eviction_leaves_as_many_ready_as_the_budget_asks_for(least: int, kept: bool) -> None:
+    assert (_judged(_budget(least, "agent")) == []) is kept
 
 
-def test_a_budget_of_other_pods_does_not_matter(evicted: tuple[World, Commit]) -> None:
-    world, commit = evicted
-    spec = {"minAvailable": 9, "selector": {"matchLabels": {"app": "other"}}}
-    request = verbs.create(BUDGETS, {"metadata": {"name": "other"}, "spec": spec}, namespace="x")
-    assert commit.asked is not None
-    world.record.asked[:] = [msgspec.structs.replace(commit.asked, request=request)]
-    assert list(Evictions(world.record).judge(commit)) == []
+def test_a_budget_of_other_pods_does_not_matter() -> None:
+    assert _judged(_budget(9, "other")) == []

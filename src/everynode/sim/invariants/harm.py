@@ -8,7 +8,6 @@ A node that falls silent under the new version is no excuse for taking the next.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from typing import ClassVar
 
 from everynode.api import keys
@@ -115,12 +114,14 @@ class Harm(Invariant):
         return most
 
     def _scenes(self, since: int) -> Iterator[tuple[Scene, float]]:
-        """The states since a version, with the time up to which each of them lasted."""
-        scenes = self.record.scenes
-        first = len(scenes)
-        while first and scenes[first - 1].version >= since:
-            first -= 1
-        yield from ((one, after.time) for one, after in pairwise(scenes[max(0, first - 1) :]))
+        """The states since a version, newest first, with the time up to which each lasted."""
+        until: float | None = None
+        for scene in reversed(self.record.scenes):
+            if until is not None:
+                yield scene, until
+            if scene.version < since:
+                return
+            until = scene.time
 
 
 def _allowed(referee: Referee) -> int:

@@ -27,7 +27,7 @@ from everynode.api.taints import EVICTING, untolerated, with_daemon_tolerations
 from everynode.api.times import seconds
 from everynode.sim.edition import grown
 from everynode.sim.record import Scene
-from everynode.sim.shelf import Pods
+from everynode.sim.shelf import PastPods, Pods
 from everynode.sim.shelf import node_of as node_of
 
 PATIENCE: Final = 300.0
@@ -273,7 +273,7 @@ class Referee:
     def pods_on(self, node: str) -> list[Pod]:
         """Own pods on a node."""
         there = self.scene.pods
-        if "pods" in self.__dict__ or not isinstance(there, Pods):
+        if "pods" in self.__dict__ or not isinstance(there, (Pods, PastPods)):
             return self.pods.get(node, [])
         uid = self.ds.uid
         return [pod for pod in there.on(node) if (o := pod.metadata.controller) and o.uid == uid]

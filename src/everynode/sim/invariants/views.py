@@ -9,7 +9,8 @@ from typing import Final
 from everynode.api.objects import Pod
 from everynode.sim.invariants.referee import gate_closed, is_blocked, is_preparing
 from everynode.sim.record import Commit, Record, Scene
-from everynode.sim.shelf import Pods, node_of
+from everynode.sim.scene import Scenes
+from everynode.sim.shelf import PastPods, Pods, node_of
 
 _MOST: Final = 200  # combinations that are tried before a decision is given the benefit of doubt
 
@@ -30,7 +31,7 @@ def owner_uid(pod: Pod) -> str:
 def pods_of(scene: Scene, node: str) -> tuple[Pod, ...]:
     """All pods on a node, whoever owns them."""
     pods = scene.pods
-    if isinstance(pods, Pods):
+    if isinstance(pods, (Pods, PastPods)):
         return pods.on(node)
     return tuple(pod for pod in pods.values() if node_of(pod) == node)
 
@@ -64,18 +65,16 @@ def views(record: Record, commit: Commit) -> Iterator[tuple[Scene, int]]:
     Each kind comes over a watch of its own, so that the parts may be of different age. Raises Doubt
     when there are too many.
     """
+    scenes = record.scenes
+    before = scenes[-2]
+    yield before, before.version  # nearly always this one is enough
     floors = _Floors(record, commit)
-    seen: list[Scene] = []
-    back = islice(reversed(record.scenes), 1, None)
-    for scene in back:
-        seen.append(scene)
-        yield scene, scene.version
-        if scene.version <= floors.highest:
-            break
-    # Most decisions are plainly right; only the others are worth the way back to the lowest.
-    while seen[-1].version > floors.lowest and (older := next(back, None)) is not None:
-        seen.append(older)
-    yield from _mixed(seen, floors)
+    if before.version > floors.highest:
+        for scene in islice(reversed(scenes), 2, None):
+            yield scene, scene.version
+            if scene.version <= floors.highest:
+                break
+    yield from _mixed(scenes, floors)
 
 
 class _Floors:
@@ -89,7 +88,6 @@ class _Floors:
         self.pods = max(told.get("pods", 0), began)
         self.revisions = max(told.get("controllerrevisions.apps", 0), began)
         self.sets = max(told.get(_kind_of_set(commit), 0), began)
-        self.lowest = min(self.nodes, self.pods, self.revisions, self.sets)
         self.highest = max(self.nodes, self.pods, self.revisions, self.sets)
 
 
@@ -101,31 +99,19 @@ def _kind_of_set(commit: Commit) -> str:
     return f"daemonsets.{owner.group}" if owner is not None else ""
 
 
-def _mixed(seen: list[Scene], floors: _Floors) -> Iterator[tuple[Scene, int]]:
+def _mixed(scenes: Scenes, floors: _Floors) -> Iterator[tuple[Scene, int]]:
     parts = (
-        _distinct(seen, "pods", floors.pods),
-        _distinct(seen, "nodes", floors.nodes),
-        _distinct(seen, "sets", floors.sets),
-        _distinct(seen, "revisions", floors.revisions),
+        scenes.states("pods", floors.pods),
+        scenes.states("nodes", floors.nodes),
+        scenes.states("sets", floors.sets),
+        scenes.states("revisions", floors.revisions),
     )
-    for count, (pods, nodes, sets, revisions) in enumerate(product(*parts)):
+    # Of no part more states are needed than there are combinations to be tried.
+    each = (islice(states, _MOST + 1) for states in parts)
+    for count, ((pods, version), nodes, sets, revisions) in enumerate(product(*each)):
         if count == _MOST:
             raise Doubt
-        mixed = Scene(
-            pods.version, pods.time, nodes.nodes, pods.pods, sets.sets, revisions.revisions
-        )
-        yield mixed, pods.version
-
-
-def _distinct(seen: list[Scene], part: str, floor: int) -> list[Scene]:
-    """One scene for each state of a part, the newest first."""
-    found: list[Scene] = []
-    for scene in seen:
-        if not found or getattr(scene, part) is not getattr(found[-1], part):
-            found.append(scene)
-        if scene.version <= floor:
-            break
-    return found
+        yield Scene(version, 0.0, nodes[0], pods, sets[0], revisions[0]), version
 
 
 def taken_since(record: Record, commit: Commit, version: int) -> set[str]:
