@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.decode import Decoder
@@ -24,7 +26,7 @@ _SETS: Final = {
 }
 _REVISIONS: Final = "controllerrevisions.apps"
 _NOWHERE: Final = Scene(0, 0.0)
-_decode_pod: Final = Decoder(Pod).one
+_decode_pod: Final = msgspec.json.Decoder(Pod).decode  # nothing is shared: that costs as much
 _decode_node: Final = Decoder(Node).one
 _decode_revision: Final = Decoder(ControllerRevision).one
 
@@ -51,6 +53,7 @@ class Fleet:
         self._down = 0
         self._doubled: set[str] = set()
         self._began: float | None = None
+        self._judge: Referee | None = None  # who says which pods are up
         self._loop, self._clock = loop, clock
         store.observe("pods", self._pod_changed)
         store.observe("nodes", self._keep(self._nodes))
@@ -105,6 +108,7 @@ class Fleet:
 
     def _set_changed(self, flavour: Flavour, change: Change) -> None:
         self.set = decode_daemonset(change.record.body, flavour=flavour)
+        self._judge = Referee(_NOWHERE, self.set, 0.0)
 
     def _pod_changed(self, change: Change) -> None:
         pod = _decode_pod(change.record.body)
@@ -125,12 +129,12 @@ class Fleet:
 
     def _look(self, node: str) -> None:
         """Count one node anew."""
-        assert self.set is not None
-        referee = Referee(_NOWHERE, self.set, self._clock.now())
-        pods = list(self.pods[node].values())
-        up = [pod for pod in pods if referee.is_up(pod)]
-        for pod in pods if not up and self.set.min_ready_seconds else ():
-            self._look_again(node, _ready_since(pod) + self.set.min_ready_seconds)
+        judge, pods = self._judge, self.pods[node].values()
+        assert judge is not None
+        judge.now = self._clock.now()
+        up = [pod for pod in pods if judge.is_up(pod)]
+        for pod in pods if not up and judge.ds.min_ready_seconds else ():
+            self._look_again(node, _ready_since(pod) + judge.ds.min_ready_seconds)
         updated = any(not self.is_old(pod.hash) for pod in up)
         before = (len(self.updated), self._down)
         self._move(node, up=bool(up), updated=updated, doubled=len(pods) > 1)
