@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from everynode.api.decode import (
     DecodeError,
     Decoder,
+    Recent,
     Shared,
     Sharing,
     decode_pod,
@@ -314,3 +316,28 @@ def test_requests_and_limits_are_not_taken_for_each_other() -> None:
     requests = sharing.alike(Resources(requests={"cpu": "1"}))
     limits = sharing.alike(Resources(limits={"cpu": "1"}))
     assert (requests.requests, limits.limits) == ({"cpu": "1"}, {"cpu": "1"})
+
+
+# --- The same bytes once more ------------------------------------------------------------------
+
+
+def test_the_same_bytes_are_decoded_once_whoever_asks() -> None:
+    body = json.dumps(pod_json()).encode()
+    assert Decoder(Pod).one(body) is Decoder(Pod).one(body)
+
+
+def test_bytes_that_were_seen_long_ago_are_decoded_again() -> None:
+    decode = Decoder(Pod).one
+    body = json.dumps(pod_json()).encode()
+    first = decode(body)
+    for number in range(Recent.LIMIT):
+        decode(json.dumps(pod_json(f"agent-{number}")).encode())
+    again = decode(body)
+    assert again == first
+    assert again is not first
+
+
+def test_views_into_a_list_are_not_held() -> None:
+    decode = Decoder(Pod).one
+    view = msgspec.Raw(json.dumps(pod_json()).encode())
+    assert decode(view) is not decode(view)

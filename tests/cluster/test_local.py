@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from everynode.kube.requests import Request
-from everynode.kube.transport import Transport
+from everynode.kube.transport import Direct, Transport
 from tests.cluster.asking import MAPS, PODS, Cluster, config_map
 
 
@@ -40,3 +40,18 @@ async def test_closed_watch_says_nothing_more(cluster: Cluster) -> None:
     stream = await cluster.transport.open(Request("GET", PODS, (("watch", "1"),)))
     await stream.close()
     assert await stream.readline() == b""
+
+
+async def test_events_come_as_the_bytes_that_are_stored(cluster: Cluster) -> None:
+    await cluster.create(MAPS, config_map("a"))
+    stream = await cluster.transport.open(Request("GET", MAPS, (("watch", "1"),)))
+    assert isinstance(stream, Direct)
+    event = await stream.event()
+    (stored,) = [
+        each for each in cluster.api.store.collection("configmaps").scan() if each.name == "a"
+    ]
+    assert event is not None
+    assert event[0] == "ADDED"
+    assert event[1] is stored.body
+    await stream.close()
+    assert await stream.event() is None

@@ -146,23 +146,48 @@ _SHARE: Final[dict[Any, Callable[[Any, Sharing], None]]] = {
 # --- Decoding ----------------------------------------------------------------------------------
 
 
+class Recent(dict[int, tuple[bytes, Any]]):
+    """The last few objects of a kind, by the identity of the very bytes that they came in.
+
+    Inside one process a server hands the same bytes to everybody. They are held as long as their
+    identity is known here, so that it is nobody else's; and to look costs next to nothing.
+    """
+
+    LIMIT: Final = 64
+
+    def keep(self, body: bytes, item: Any) -> None:
+        """Remember an object; the oldest is forgotten when there are too many."""
+        self[id(body)] = body, item
+        if len(self) > self.LIMIT:
+            del self[next(iter(self))]
+
+
+_RECENT: Final[dict[Any, Recent]] = {}  # of each kind
+
+
 class Decoder(Generic[T]):
     """Decodes all objects of one kind that one cache holds."""
 
     def __init__(self, kind: type[T], *, sharing: Sharing | None = None) -> None:
         self._name = kind.__name__
+        self._recent = _RECENT.setdefault(kind, Recent())
         self._sharing = sharing or Sharing()
         self._share = _SHARE.get(kind)
         self._object = msgspec.json.Decoder(kind)
 
     def one(self, body: bytes | msgspec.Raw) -> T:
         """One object; raises DecodeError."""
+        recent = self._recent.get(id(body))
+        if recent is not None:
+            return cast(T, recent[1])
         try:
             found = self._object.decode(body)
         except _UNREADABLE as error:
             found = self._second_try(body, error)
         if self._share is not None:
             self._share(found, self._sharing)
+        if type(body) is bytes:  # not a view, which would hold all that it looks into
+            self._recent.keep(body, found)
         return found
 
     def _second_try(self, body: bytes | msgspec.Raw, error: Exception) -> T:

@@ -5,32 +5,36 @@ from __future__ import annotations
 from collections import deque
 
 from everynode.cluster.rest import Api
-from everynode.cluster.watches import Watch
+from everynode.cluster.watches import Watch, line
 from everynode.kube.requests import Request, Response
-from everynode.kube.transport import Stream
+from everynode.kube.transport import Event, Stream
 
 
 class LocalStream:
-    """A watch, line by line."""
+    """A watch, event by event; as lines for whoever wants those."""
 
     def __init__(self, watch: Watch) -> None:
         self.status = 200
         self.headers = {"content-type": "application/json"}
         self._watch = watch
-        self._lines: deque[bytes] = deque()
+        self._events: deque[Event] = deque()
+
+    async def event(self) -> Event | None:
+        """The next event, or nothing when the watch has ended."""
+        if not self._events:
+            self._events.extend(await self._watch.events())
+        return self._events.popleft() if self._events else None
 
     async def readline(self) -> bytes:
         """The next line, or nothing when the watch has ended."""
-        if not self._lines:
-            self._lines.extend(await self._watch.next())
-        return self._lines.popleft() if self._lines else b""
+        event = await self.event()
+        return b"" if event is None else line(*event)
 
     async def read(self) -> bytes:
         """Everything until the end."""
-        lines = list(self._lines)
-        self._lines.clear()
-        while more := await self._watch.next():
-            lines.extend(more)
+        lines = []
+        while found := await self.readline():
+            lines.append(found)
         return b"\n".join(lines)
 
     async def close(self) -> None:

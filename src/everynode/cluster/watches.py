@@ -1,4 +1,4 @@
-"""A watch: the changes of a collection from some version on, as lines, for as long as wanted."""
+"""A watch: the changes of a collection from some version on, for as long as wanted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from everynode.cluster.errors import Refusal, expired
 from everynode.cluster.forms import Form
 from everynode.cluster.selection import Selection
 from everynode.cluster.store import Change, Collection, Record, Store, at_version
+from everynode.kube.transport import Event
 
-Event = tuple[str, Record]  # what happened, and the object that is shown for it
+Shown = tuple[str, Record]  # what happened, and the object that is shown for it
 
 BOOKMARK_SECONDS: Final = 60.0
 _BATCH: Final = 500
@@ -66,7 +67,7 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._waiting: asyncio.Future[None] | None = None
         self._listed = False  # whether the log knows that we wait
-        self._offered: Event | None = None  # what it has told us since then
+        self._offered: Shown | None = None  # what it has told us since then
         self._ends = self._loop.time() + terms.seconds
         self._bookmark_at = self._next_bookmark()
         self._timer = self._loop.call_at(min(self._ends, self._bookmark_at), self._tick)
@@ -89,10 +90,14 @@ class Watch:
 
     async def next(self) -> list[bytes]:
         """The next lines, at least one; none when the watch has ended."""
+        return [line(*event) for event in await self.events()]
+
+    async def events(self) -> list[Event]:
+        """The next events, at least one; none when the watch has ended."""
         while not self._closed:
-            lines = self._lines()
-            if lines:
-                return lines
+            events = self._pending()
+            if events:
+                return events
             if self._loop.time() >= self._ends:
                 self.close()
                 break
@@ -110,7 +115,7 @@ class Watch:
             return True
         self._position += 1
         self._seen = change.record.version
-        self._offered = self._event(change)
+        self._offered = self._shown(change)
         if self._offered is None:
             return False
         self.wake()
@@ -147,24 +152,24 @@ class Watch:
         else:
             self._tell()
 
-    def _lines(self) -> list[bytes]:
+    def _pending(self) -> list[Event]:
         if self._offered is not None:
             (kind, record), self._offered = self._offered, None
-            offered = line(kind, self._form.one(record))
+            offered = kind, self._form.one(record)
             return [offered, *self._read()] if self._position != self._log.end else [offered]
         if not self._initial_sent:
-            return self._initial_lines()
+            return self._initial_events()
         if self._position == self._log.end and self._loop.time() < self._bookmark_at:
             return []
-        lines = self._read()
-        if not lines and self._loop.time() >= self._bookmark_at:
+        events = self._read()
+        if not events and self._loop.time() >= self._bookmark_at:
             return self._bookmark()
-        return lines
+        return events
 
-    def _read(self) -> list[bytes]:
+    def _read(self) -> list[Event]:
         """What the log has beyond our place in it."""
-        lines: list[bytes] = []
-        while not lines and self._position != self._log.end:
+        events: list[Event] = []
+        while not events and self._position != self._log.end:
             changes = self._log.read(self._position, upto=self._store.durable, most=_BATCH)
             if changes is None:
                 return [self._too_old()]
@@ -172,23 +177,23 @@ class Watch:
                 break
             self._position += len(changes)
             self._seen = changes[-1].version
-            events = [event for change in changes if (event := self._event(change)) is not None]
-            lines = [line(kind, self._form.one(record)) for kind, record in events]
-        return lines
+            shown = [found for change in changes if (found := self._shown(change)) is not None]
+            events = [(kind, self._form.one(record)) for kind, record in shown]
+        return events
 
-    def _initial_lines(self) -> list[bytes]:
+    def _initial_events(self) -> list[Event]:
         if self._store.durable < self._seen:
             return []
-        lines: list[bytes] = []
-        while self._initial and len(lines) < _BATCH:
-            lines.append(line("ADDED", self._form.one(self._initial.pop())))
+        events: list[Event] = []
+        while self._initial and len(events) < _BATCH:
+            events.append(("ADDED", self._form.one(self._initial.pop())))
         if not self._initial:
             self._initial_sent = True
             if self._terms.initial_end:
-                lines.append(line("BOOKMARK", self._form.bookmark(self._seen, initial_end=True)))
-        return lines or self._lines()
+                events.append(("BOOKMARK", self._form.bookmark(self._seen, initial_end=True)))
+        return events or self._pending()
 
-    def _bookmark(self) -> list[bytes]:
+    def _bookmark(self) -> list[Event]:
         self._bookmark_at = self._next_bookmark()
         self._timer.cancel()
         self._timer = self._loop.call_at(min(self._ends, self._bookmark_at), self._tick)
@@ -196,9 +201,9 @@ class Watch:
             return []
         # Everything up to here has been looked at, whether or not it was of interest.
         self._seen = max(self._seen, self._store.durable)
-        return [line("BOOKMARK", self._form.bookmark(self._seen, initial_end=False))]
+        return [("BOOKMARK", self._form.bookmark(self._seen, initial_end=False))]
 
-    def _event(self, change: Change) -> Event | None:
+    def _shown(self, change: Change) -> Shown | None:
         """What a change means to someone who sees only the selected objects."""
         record, previous = change.record, change.previous
         selection = self._selection
@@ -215,8 +220,8 @@ class Watch:
             return ("MODIFIED" if was else "ADDED"), record
         return ("DELETED", at_version(previous, record.version)) if was else None
 
-    def _too_old(self) -> bytes:
+    def _too_old(self) -> Event:
         message = f"too old resource version: {self._seen} ({self._log.compacted})"
         refusal: Refusal = expired(message)
         self.close()
-        return line("ERROR", msgspec.json.encode(refusal.status()))
+        return "ERROR", msgspec.json.encode(refusal.status())

@@ -6,9 +6,11 @@ serves HTTP; the simulator wraps either to lose, delay and repeat what passes th
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from everynode.kube.requests import Request, Response
+
+Event = tuple[str, bytes]  # of a watch: its type, and the JSON of its object
 
 
 class TransportError(Exception):
@@ -38,6 +40,15 @@ class Stream(Protocol):
 
     async def close(self) -> None:
         """Let go of the connection."""
+        ...
+
+
+@runtime_checkable
+class Direct(Protocol):
+    """A stream inside one process: nobody has to write events as lines and read them again."""
+
+    async def event(self) -> Event | None:
+        """Return the next event, or nothing when the stream has ended."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -31,7 +31,7 @@ from everynode.kube.states import (
     State,
     advance,
 )
-from everynode.kube.transport import Stream, Transport, TransportError
+from everynode.kube.transport import Direct, Event, Stream, Transport, TransportError
 from everynode.kube.verbs import EVERYTHING, Scope
 
 # The server sends a bookmark about once a minute; half as long again means a dead connection.
@@ -119,7 +119,7 @@ _event_decoder: Final = msgspec.json.Decoder(_Event)
 _bare_decoder: Final = msgspec.json.Decoder(_Bare)
 
 
-def split_event(line: bytes) -> tuple[str, bytes]:
+def split_event(line: bytes) -> Event:
     """Return the type of a watch event and the JSON of its object.
 
     Servers write the type first and the object last; relying on that saves going through the
@@ -276,14 +276,17 @@ class Watcher(Generic[T]):
             await stream.close()
 
     async def _read(self, stream: Stream, request: Request) -> Outcome:
+        read: Callable[[], Awaitable[bytes | Event | None]]
+        read = stream.event if isinstance(stream, Direct) else stream.readline
         began = self._clock.monotonic()
         count = 0
         while True:
             try:
-                line = await stream.readline()
-                if not line:
+                found = await read()
+                if not found:
                     return Ended(self._version, self._clock.monotonic() - began, self._heard)
-                failure = self._handle(line, request)
+                kind, body = split_event(found) if isinstance(found, bytes) else found
+                failure = self._handle(kind, body, request)
             except TransportError as error:
                 return Broken(self._version, str(error), self._heard)
             except (msgspec.DecodeError, RecursionError) as error:
@@ -298,8 +301,7 @@ class Watcher(Generic[T]):
             if count % _BREATH == 0:
                 await self._clock.sleep(0)
 
-    def _handle(self, line: bytes, request: Request) -> KubeError | None:
-        kind, body = split_event(line)
+    def _handle(self, kind: str, body: bytes, request: Request) -> KubeError | None:
         if kind == "ERROR":
             return from_status(request, body)
         if kind == "BOOKMARK":

@@ -247,7 +247,7 @@ class Door:
     # --- What the process has been told ----------------------------------------------------------
 
     def tell(self, watch: tuple[str, str], body: bytes) -> None:
-        """A line of a watch was delivered."""
+        """An event of a watch was delivered."""
         at = body.find(_VERSION) + len(_VERSION)
         digits = body[at : body.find(b'"', at)] if at >= len(_VERSION) else b""
         if not digits.isdigit():

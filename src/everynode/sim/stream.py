@@ -9,13 +9,16 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from everynode.cluster.watches import Watch, line
+from everynode.kube.transport import Event
+from everynode.kube.watch import split_event
 from everynode.sim.clock import Killed, SimClock
 from everynode.sim.refusals import status_body
 from everynode.sim.weather import Sky
 
-_REMEMBERED: Final = 20  # lines that can come again
+_REMEMBERED: Final = 20  # events that can come again
 _HOLDING: Final = 2.0  # seconds between two looks whether a stream is still held
 _TRAILING: Final = 0.2  # seconds between two looks at how far behind a stream is
+_HALF: Final = b'{"type":"MODIFIED","object":{"kind":"Pod","metad'
 _NAME: Final = re.compile(rb'"metadata":\{"name":"([^"]+)"')
 
 
@@ -27,7 +30,7 @@ class Listener(Protocol):
     dead: bool
 
     def tell(self, watch: tuple[str, str], body: bytes) -> None:
-        """A line of a watch was delivered."""
+        """An event of a watch was delivered."""
         ...
 
 
@@ -45,46 +48,51 @@ class SimStream:
         self._watch = watch
         self._door = door
         self._sky = sky
-        self._lines: deque[bytes] = deque()
-        self._past: deque[bytes] = deque(maxlen=_REMEMBERED)
-        self._last: bytes | None = None  # what is still said at the end
+        self._events: deque[Event] = deque()
+        self._past: deque[Event] = deque(maxlen=_REMEMBERED)
+        self._last = b""  # what is still said at the end
         self._ended = False
         self._silent: asyncio.Future[None] | None = None
         self._listed = False
 
     async def readline(self) -> bytes:
         """The next line."""
-        while not self._over() and (self._lines or await self._fetch()):
+        event = await self.event()
+        return b"" if event is None else line(*event)
+
+    async def event(self) -> Event | None:
+        """The next event."""
+        while not self._over() and (self._events or await self._fetch()):
             # Mostly nothing is wrong with any stream, and nobody has to be asked what is.
             troubled = not self._sky.calm
             if troubled or self._door.clock.frozen:
                 await self._wait()
                 if self._over():
                     break
-            found = self._lines.popleft()
-            self._listed = self._listed or b"initial-events-end" in found
+            event = self._events.popleft()
+            self._listed = self._listed or b"initial-events-end" in event[1]
             if troubled:
-                if self._sky.drops(self.kind, found):
+                if event[0] == "BOOKMARK" and self._sky.drops(self.kind, line(*event)):
                     continue
-                self._repeat(found)
-            self._past.append(found)
-            self._door.tell(self._watched, found)
-            return found
+                self._repeat(event)
+            self._past.append(event)
+            self._door.tell(self._watched, event[1])
+            return event
         return self._finish()
 
     async def _fetch(self) -> bool:
-        """Wait for lines; whether there are any."""
-        self._lines.extend(await self._watch.next())
-        return bool(self._lines) and not self._over()
+        """Wait for events; whether there are any."""
+        self._events.extend(await self._watch.events())
+        return bool(self._events) and not self._over()
 
     def _over(self) -> bool:
         return self._ended
 
-    def _finish(self) -> bytes:
+    def _finish(self) -> Event | None:
         if self._door.dead:
             raise Killed
-        last, self._last = self._last, None
-        return last or b""
+        last, self._last = self._last, b""
+        return split_event(last) if last else None
 
     async def _wait(self) -> None:
         """Hold the line back for as long as this kind is held."""
@@ -108,37 +116,37 @@ class SimStream:
         """Stay some events behind, once everything that was there has been listed."""
         while self._listed and not self._over():
             behind = self._sky.behind(self._door.name)
-            if len(self._lines) > behind:
+            if len(self._events) > behind:
                 return
             await self._door.clock.sleep(_TRAILING)
             await self._take()
 
     async def _take(self) -> None:
         """Take whatever the watch has to tell already."""
-        more = asyncio.ensure_future(self._watch.next())
+        more = asyncio.ensure_future(self._watch.events())
         await self._door.clock.sleep(0)
         if more.done():
-            self._lines.extend(more.result())
+            self._events.extend(more.result())
         more.cancel()
 
     async def _coalesce(self) -> None:
         """Leave out the states in between: only the last of each object is told."""
         await self._take()
-        last: dict[bytes, bytes] = {}
-        for each in self._lines:
-            name = _NAME.search(each)
-            key = name[1] if name else each
+        last: dict[bytes, Event] = {}
+        for each in self._events:
+            name = _NAME.search(each[1])
+            key = name[1] if name else each[1]
             last.pop(key, None)
             last[key] = each
-        if len(last) < len(self._lines):
-            self._sky.count("coalesce", len(self._lines) - len(last))
-            self._lines = deque(last.values())
+        if len(last) < len(self._events):
+            self._sky.count("coalesce", len(self._events) - len(last))
+            self._events = deque(last.values())
 
-    def _repeat(self, found: bytes) -> None:
+    def _repeat(self, event: Event) -> None:
         """Say something twice, or something from before once more."""
         if not self._sky.stutters(self.kind):
             return
-        self._lines.appendleft(self._sky.pick([*self._past, found]))
+        self._events.appendleft(self._sky.pick([*self._past, event]))
 
     @property
     def silent(self) -> bool:
@@ -160,7 +168,7 @@ class SimStream:
         if gone:
             self._last = line("ERROR", status_body(410, "Expired", "too old resource version"))
         elif half:
-            self._last = b'{"type":"MODIFIED","object":{"kind":"Pod","metad'
+            self._last = _HALF
         self._ended = True
         self.forget()
         self._watch.close()
