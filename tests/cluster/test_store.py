@@ -24,6 +24,21 @@ def test_every_write_gets_the_next_version_whatever_the_collection() -> None:
     assert json.loads(third.body)["metadata"]["resourceVersion"] == "4"
 
 
+def test_rewritten_object_gets_the_next_version_and_keeps_its_labels() -> None:
+    store = Store()
+    things = store.collection("things")
+    first = store.put(things, obj("a", status={"x": 1}), fields=("1",))
+    body = first.body.replace(b'"x":1', b'"x":2')
+    second = store.rewrite(things, first, body, fields=("2",))
+    assert things.get("ns", "a") is second
+    assert json.loads(second.body) == {**json.loads(body), "metadata": _version(first, "3")}
+    assert (second.version, second.labels, second.fields) == (3, first.labels, ("2",))
+
+
+def _version(record: Record, version: str) -> object:
+    return {**json.loads(record.body)["metadata"], "resourceVersion": version}
+
+
 def test_removed_object_carries_the_version_of_its_end() -> None:
     store = Store()
     things = store.collection("things")

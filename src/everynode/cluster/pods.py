@@ -14,6 +14,7 @@ from everynode.cluster.rules import Rules, World
 
 Object = dict[str, Any]
 
+_OF_SPEC: Final = 5  # of the selectable fields, the first so many
 _ENDED: Final = ("Failed", "Succeeded")
 _FIXED: Final = (
     "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
@@ -36,6 +37,7 @@ class PodRules(Rules):
     """Pods are found by node and phase, change little, and end gracefully."""
 
     status = True
+    status_alone = True
     generation = True
     returns_deleted = True
     fields = (
@@ -52,13 +54,20 @@ class PodRules(Rules):
 
     def selectable(self, obj: Object) -> tuple[str, ...]:
         """Where the pod is and how it fares."""
-        spec, status = obj.get("spec") or {}, obj.get("status") or {}
-        return (
+        spec = obj.get("spec") or {}
+        place = (
             spec.get("nodeName", ""),
             spec.get("restartPolicy", ""),
             spec.get("schedulerName", ""),
             spec.get("serviceAccountName", ""),
             "true" if spec.get("hostNetwork") else "false",
+        )
+        return self.select_again(obj.get("status") or {}, place)
+
+    def select_again(self, status: Object, fields: tuple[str, ...]) -> tuple[str, ...]:
+        """Where the pod is, and how it fares now."""
+        return (
+            *fields[:_OF_SPEC],
             status.get("phase", ""),
             status.get("podIP", ""),
             ",".join([entry.get("ip", "") for entry in status.get("podIPs") or ()]),

@@ -55,12 +55,17 @@ class Rules:
     generation = False  # changes of the spec are counted
     unconditional_update = True  # a PUT may leave out the resourceVersion
     create_on_update = False  # a PUT may create
+    status_alone = False  # nor does a write of the status look at the rest
     returns_deleted = False  # DELETE answers with the object
     name_rule: Callable[[str], Iterator[str]] = staticmethod(dns_subdomain)
 
     def selectable(self, obj: Object) -> tuple[str, ...]:
         """The values of `fields`."""
         return ()
+
+    def select_again(self, status: Object, fields: tuple[str, ...]) -> tuple[str, ...]:
+        """The values of `fields` after nothing but the status has changed."""
+        raise NotImplementedError
 
     def default(self, obj: Object) -> Object:
         """Fill in what the writer left out; also done to every changed object."""

@@ -154,6 +154,24 @@ class Store:
             self._commit(collection, Change("MODIFIED", record, previous))
         return record
 
+    def rewrite(
+        self, collection: Collection, previous: Record, body: bytes, *, fields: tuple[str, ...]
+    ) -> Record:
+        """Write another body of a stored object, with its labels, under the next version."""
+        self.version += 1
+        record = Record(
+            namespace=previous.namespace,
+            name=previous.name,
+            uid=previous.uid,
+            version=self.version,
+            body=_renumbered(body, self.version),
+            labels=previous.labels,
+            fields=previous.fields if previous.fields == fields else fields,
+        )
+        dict.__setitem__(collection.records, record.key, record)  # where it is already
+        self._commit(collection, Change("MODIFIED", record, previous))
+        return record
+
     def remove(self, collection: Collection, record: Record) -> Record:
         """Take an object away; returns its last state, which carries the version of its end."""
         self.version += 1
@@ -282,7 +300,10 @@ def ordered(obj: Object) -> Object:
 
 def at_version(record: Record, version: int) -> Record:
     """The same content under another version."""
-    start = record.body.index(_VERSION_MARK) + len(_VERSION_MARK)
-    end = record.body.index(b'"', start)
-    body = b"%b%d%b" % (record.body[:start], version, record.body[end:])
+    body = _renumbered(record.body, version)
     return msgspec.structs.replace(record, version=version, body=body)
+
+
+def _renumbered(body: bytes, version: int) -> bytes:
+    start = body.index(_VERSION_MARK) + len(_VERSION_MARK)
+    return b"%b%d%b" % (body[:start], version, body[body.index(b'"', start) :])

@@ -45,7 +45,7 @@ def check_body(
     if type_name is None:
         return _custom(value, schema, parse_pairs(body) if twice else value)
     if not twice:
-        obj = _converted(value, type_name)
+        obj = converted(value, type_name)
         if obj is not None:
             return obj, []
     return _known(value, type_name, parse_pairs(body) if twice else value)
@@ -65,7 +65,7 @@ def check(
     if type_name is None:
         return _changed(value, schema, known or {})
     obj = _converted_change(value, type_name, known) if known else None
-    obj = obj or _converted(value, type_name) or _converted(_without_gaps(value), type_name)
+    obj = obj or converted(value, type_name) or converted(_without_gaps(value), type_name)
     return (obj, []) if obj is not None else _known(value, type_name, value)
 
 
@@ -76,7 +76,7 @@ def _converted_change(value: Object, type_name: str, known: Object) -> Object | 
     if struct is None or not same:
         return None
     rest = {key: member for key, member in value.items() if key not in same}
-    made = _converted(rest, type_name) or _converted(_without_gaps(rest), type_name)
+    made = converted(rest, type_name) or converted(_without_gaps(rest), type_name)
     if made is None:
         return None
     made |= same
@@ -115,7 +115,7 @@ def _parsed(body: bytes) -> Object:
     return value
 
 
-def _converted(value: Object, type_name: str) -> Object | None:
+def converted(value: Object, type_name: str) -> Object | None:
     """The object if there is nothing wrong with it: the usual case, and the fast one."""
     struct = struct_for(type_name)
     if struct is None:
@@ -166,7 +166,7 @@ def _fitting(value: Object, schema: Mapping[str, Any] | None) -> Object | None:
     clean: Object = {}
     for key, member in value.items():
         if key == "metadata":
-            made = _converted(member, types.OBJECT_META)
+            made = converted(member, types.OBJECT_META)
         else:
             made = member if key in fits and fits[key].takes(member) else None
         if made is None:

@@ -16,6 +16,7 @@ from everynode.cluster.gotext import quote
 from everynode.cluster.patching import applied, check_options, is_apply, patched
 from everynode.cluster.reads import JSON_HEADERS
 from everynode.cluster.received import read_object
+from everynode.cluster.statuses import patch_alone
 from everynode.cluster.store import Record, make_record
 from everynode.kube.requests import Response
 
@@ -174,6 +175,9 @@ def patch(call: Call) -> Response:
         if not is_apply(call) or call.subresource:
             raise errors.not_found(call.kind, call.name)
         return create_object(call, applied(call, None))
+    written = patch_alone(call, record)
+    if written is not None:
+        return _answer(call, written)
     stored = call.stored(record)
     obj = patched(call, view.show(stored) if view else stored)
     uid = obj["metadata"].get("uid", "")
