@@ -21,7 +21,8 @@ from everynode.sim.scene import Scenes
 
 _LEASES: Final = "leases.coordination.k8s.io"
 Kept = Node | Pod | ControllerRevision | DaemonSet | Lease
-_DECODERS: Final[dict[str, Callable[[bytes], Kept]]] = {
+_Decode = Callable[[bytes], Kept]
+_DECODERS: Final[dict[str, _Decode]] = {
     "nodes": Decoder(Node).one,
     "pods": Decoder(Pod).one,
     "controllerrevisions.apps": Decoder(ControllerRevision).one,
@@ -70,12 +71,12 @@ class Record:
         self.terms: dict[str, int] = {}  # the version at which a process last came to lead
         self.leader: str | None = None  # the last that did
         self.changed_at = 0.0  # when anything but nodes and leases last changed
-        self._known: dict[tuple[str, str], Kept] = {}
         self._time = time
         self._hash = hashlib.sha256()  # what most processors can do by themselves
         self._keep = keep
-        for kind in _DECODERS:
-            store.observe(kind, partial(self._committed, kind))
+        for kind, decode in _DECODERS.items():
+            known: dict[str, Kept] = {}  # by the store's key
+            store.observe(kind, partial(self._committed, kind, decode, known))
 
     @property
     def scene(self) -> Scene:
@@ -94,17 +95,21 @@ class Record:
         for listener in self.listeners:
             listener(asked, status)
 
-    def _committed(self, kind: str, change: Change) -> None:
-        time, version, body = self._time(), change.version, change.record.body
+    def _committed(
+        self, kind: str, decode: _Decode, known: dict[str, Kept], change: Change
+    ) -> None:
+        time, stored = self._time(), change.record
+        version = stored.version
         self._hash.update(f"{time:.6f} {kind} {change.type} {version}\n".encode())
-        self._hash.update(body)
+        self._hash.update(stored.body)
         if not self._keep:
             return
-        key = (kind, change.record.key)
-        before = self._known.pop(key, None)
-        after = _DECODERS[kind](body) if change.type != "DELETED" else None
-        if after is not None:
-            self._known[key] = after
+        before = known.get(stored.key)
+        after = None
+        if change.type == "DELETED":
+            known.pop(stored.key, None)
+        else:
+            after = known[stored.key] = decode(stored.body)
         asked = self.acting
         actor = asked.actor if asked is not None else ""
         commit = Commit(version, time, kind, change.type, before, after, asked, actor)

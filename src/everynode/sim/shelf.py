@@ -83,19 +83,19 @@ class Pods(dict[str, Pod]):
 
     def change(self, before: Pod | None, after: Pod | None) -> None:
         """A pod came, changed or went."""
+        places = self._by_node
         if before is not None:
-            uid, node = before.uid, node_of(before)
-            there = self._by_node[node]
-            # Most pods are alone on their node.
-            self._by_node[node] = (
-                () if len(there) == 1 else tuple(each for each in there if each.uid != uid)
-            )
-            if after is None:
-                del self[uid]
+            there = places[node_of(before)]
+            if len(there) > 1:
+                places[node_of(before)] = tuple(each for each in there if each is not before)
+            else:  # as nearly always
+                del places[node_of(before)]
         if after is not None:
             node = node_of(after)
-            self._by_node[node] = (*self._by_node.get(node, ()), after)
+            places[node] = (*places[node], after) if node in places else (after,)
             self[after.uid] = after
+        elif before is not None:
+            del self[before.uid]
 
 
 class PastPods(Past[Pod]):

@@ -43,6 +43,9 @@ _MOST_BREACHES: Final = 5
 _MOST_TOLD: Final = 3  # of what is missing in a world that does not settle
 
 
+_Panel = tuple[list[Invariant], list[Invariant]]  # who judges, and who notes what happens
+
+
 class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """What came of a plan."""
 
@@ -77,7 +80,7 @@ class World:
         self.notes: list[tuple[float, str]] = []  # for the timeline
         self._incarnations: Counter[int] = Counter()
         self._invariants: list[Invariant] = [each(self.record) for each in INVARIANTS]
-        self._judges: dict[tuple[str, bool], list[Invariant]] = {}  # by kind, and whether ours
+        self._panels: dict[tuple[str, bool], _Panel] = {}  # by kind, and whether ours
         self.record.judges.append(self._judge)
         self._pace = Pace(self.record)
         self.record.listeners.append(self._asked)
@@ -147,11 +150,13 @@ class World:
     async def settled(self, seconds: float) -> list[str]:
         """Wait until the world has settled; what is still missing when the time is up."""
         deadline = self.clock.monotonic() + seconds
-        while not self._is_settled() and self.clock.monotonic() < deadline:
+        while not self._is_settled():
+            if self.clock.monotonic() >= deadline:
+                return self._complaints()
             await self.actions.tend()
             # A large fleet takes long to look at, and longer to settle.
             await self.clock.sleep(_LOOK * max(1, self.plan.nodes // _MANY))
-        return self._complaints()
+        return []
 
     async def _rest(self, seconds: float) -> None:
         """Nothing may be written while there is nothing to do."""
@@ -218,13 +223,17 @@ class World:
 
     def _judge(self, commit: Commit) -> None:
         kind, ours = whose = commit.kind, by_controller(commit)
-        judges = self._judges.get(whose)
-        if judges is None:
+        panel = self._panels.get(whose)
+        if panel is None:
             judges = [each for each in self._invariants if each.looks_at(kind, ours=ours)]
-            self._judges[whose] = judges
+            noting = [each for each in self._invariants if kind in each.noted]
+            panel = self._panels[whose] = (judges, noting)
+        judges, noting = panel
         for invariant in judges:
             for message in invariant.judge(commit):
                 self.breach(invariant.id, message)
+        for invariant in noting:
+            invariant.note(commit)
 
     def _asked(self, asked: Asked, status: int) -> None:
         for message in self._pace.asked(asked, status):

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from everynode.api import keys
 from everynode.api.objects import Pod
-from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.promise import SETS, Invariant
 from everynode.sim.invariants.referee import (
     Referee,
     is_blocked,
@@ -21,7 +21,6 @@ from everynode.sim.invariants.referee import (
 from everynode.sim.invariants.tally import Tallies
 from everynode.sim.invariants.views import (
     Doubt,
-    by_controller,
     owner_uid,
     taken_pod,
     taken_since,
@@ -35,6 +34,9 @@ class Budget(Invariant):
 
     id: ClassVar[str] = "S1"
     title: ClassVar[str] = "maxUnavailable, partition, selector and pause are promises"
+    kinds: ClassVar[tuple[str, ...]] = ("pods",)
+    ours: ClassVar[bool] = True
+    noted: ClassVar[tuple[str, ...]] = ("nodes", "pods", "controllerrevisions.apps", *SETS)
 
     def __init__(self, record: Record) -> None:
         super().__init__(record)
@@ -42,11 +44,6 @@ class Budget(Invariant):
 
     def judge(self, commit: Commit) -> Iterable[str]:
         """Whether the taking of a pod can be justified."""
-        if by_controller(commit):
-            yield from self._judge(commit)
-        self._tallies.note(commit)
-
-    def _judge(self, commit: Commit) -> Iterable[str]:
         pod = taken_pod(commit)
         if pod is None or not owner_uid(pod) or self._tallies.allows(commit, pod):
             return
@@ -56,6 +53,10 @@ class Budget(Invariant):
             return
         if fault:
             yield f"{pod.name} on {node_of(pod)}: {fault}"
+
+    def note(self, commit: Commit) -> None:
+        """Keep count of who is down."""
+        self._tallies.note(commit)
 
     def _fault(self, commit: Commit, pod: Pod) -> str:
         assert commit.asked is not None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from everynode.api.objects import Pod
-from everynode.sim.invariants.promise import Invariant
+from everynode.sim.invariants.promise import SETS, Invariant
 from everynode.sim.invariants.referee import node_of
 from everynode.sim.invariants.views import by_controller, owner_uid, taken_pod
 from everynode.sim.record import Commit, Record
@@ -23,31 +23,30 @@ class Circling(Invariant):
 
     id: ClassVar[str] = "L4"
     title: ClassVar[str] = "no node is emptied and filled again without a cause outside us"
+    kinds: ClassVar[tuple[str, ...]] = ("pods",)
+    ours: ClassVar[bool] = True
+    noted: ClassVar[tuple[str, ...]] = ("nodes", *SETS)
 
     def __init__(self, record: Record) -> None:
         super().__init__(record)
         self._taken: dict[_Place, bool] = {}
         self._again: Counter[_Place] = Counter()
-        self._made: dict[tuple[str, str], deque[float]] = {}  # by process and name
+        self._made: dict[tuple[str, str], tuple[float, ...]] = {}  # by process and name
+
+    def note(self, commit: Commit) -> None:
+        """Whatever others do is a cause."""
+        if not by_controller(commit):
+            self._again.clear()
 
     def judge(self, commit: Commit) -> Iterable[str]:
-        """Look at what we take and create; whatever others do is a cause."""
-        if commit.kind == "nodes" or commit.kind.startswith("daemonsets"):
-            if not by_controller(commit):
-                self._again.clear()
-        elif commit.kind == "pods" and by_controller(commit):
-            yield from self._judge(commit)
-
-    def _judge(self, commit: Commit) -> Iterable[str]:
+        """Look at what we take and create."""
         taken = taken_pod(commit)
         if taken is not None:
             self._taken[_place(taken)] = True
         if commit.before is not None:
             return
-        made = self._made.setdefault(
-            (commit.actor, commit.after.name), deque(maxlen=_MOST_MADE + 1)
-        )
-        made.append(commit.time)
+        who = (commit.actor, commit.after.name)
+        made = self._made[who] = (*self._made.get(who, ())[-_MOST_MADE:], commit.time)
         if len(made) > _MOST_MADE and made[-1] - made[0] < _SECONDS:
             yield f"{commit.after.name} was made {len(made)} times in {_SECONDS:.0f} s"
         place = _place(commit.after)

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar, Final
+
+import msgspec
 
 from everynode.sim.invariants.promise import SETS, Invariant
-from everynode.sim.record import Commit, body_of
+from everynode.sim.record import Commit
+
+
+class _Named(msgspec.Struct, gc=False, rename="camel"):
+    name: Any = ""
+    uid: Any = ""
+    resource_version: Any = ""
+
+
+class _Body(msgspec.Struct, gc=False):
+    metadata: _Named | None = None
+    preconditions: _Named | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Body).decode
 
 
 class Preconditions(Invariant):
@@ -22,15 +38,14 @@ class Preconditions(Invariant):
         if commit.asked is None:
             return
         request = commit.asked.request
-        body = body_of(request)
+        body = _decode(request.body) if request.body[:1] == b"{" else _Body()
+        given, meta = body.preconditions or _Named(), body.metadata or _Named()
         what = f"{request.method} {request.path}"
         if request.method == "DELETE":
-            given = body.get("preconditions") or {}
-            if not given.get("uid") or not given.get("resourceVersion"):
+            if not given.uid or not given.resource_version:
                 yield f"{what} lacks uid or resourceVersion"
         elif request.method == "PATCH":
-            meta = body.get("metadata") or {}
-            if not meta.get("uid") and not meta.get("resourceVersion"):
+            if not meta.uid and not meta.resource_version:
                 yield f"{what} lacks uid and resourceVersion"
-        elif request.method == "POST" and not (body.get("metadata") or {}).get("name"):
+        elif request.method == "POST" and not meta.name:
             yield f"{what} lets the server choose the name"

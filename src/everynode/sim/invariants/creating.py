@@ -78,7 +78,10 @@ def _judge(referee: Referee, pod: Pod) -> str:
 
 def _judge_tolerations(referee: Referee, node: str, request: Request) -> str:
     """A pod that a node should have can get there, also when the node is cordoned."""
+    taints = referee.scene.nodes[node].spec.taints
+    if not taints:
+        return ""
     given = (body_of(request).get("spec") or {}).get("tolerations") or []
     tolerations = msgspec.convert(given, tuple[Toleration, ...])
-    taint = untolerated(referee.scene.nodes[node].spec.taints, tolerations)
+    taint = untolerated(taints, tolerations)
     return f"S7: it does not tolerate {taint.key}" if taint is not None else ""

@@ -28,7 +28,10 @@ class Evictions(Invariant):
         """Look at a pod that was evicted."""
         asked, pod = commit.asked, commit.before
         if pod is None or asked is None or not asked.request.path.endswith("/eviction"):
-            return
+            return ()
+        return self._judge(commit, pod)
+
+    def _judge(self, commit: Commit, pod: Pod) -> Iterator[str]:
         if by_controller(commit):
             yield f"{pod.name} was evicted by {commit.actor}"
         gone = commit.after is None or commit.after.terminating

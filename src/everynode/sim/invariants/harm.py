@@ -16,7 +16,7 @@ from everynode.api.objects import Pod
 from everynode.sim.clock import EPOCH
 from everynode.sim.invariants.promise import SETS, Invariant
 from everynode.sim.invariants.referee import Referee, gate_closed, is_true, meaning, node_of, wants
-from everynode.sim.invariants.views import Doubt, by_controller, owner_uid, taken_pod, views
+from everynode.sim.invariants.views import Doubt, owner_uid, taken_pod, views
 from everynode.sim.record import Asked, Commit, Record, Scene
 
 
@@ -34,22 +34,22 @@ class Harm(Invariant):
 
     id: ClassVar[str] = "S1c"
     title: ClassVar[str] = "a version that works nowhere takes maxUnavailable Ready pods at most"
-    kinds: ClassVar[tuple[str, ...]] = ("pods", *SETS)
+    kinds: ClassVar[tuple[str, ...]] = ("pods",)
+    ours: ClassVar[bool] = True
+    noted: ClassVar[tuple[str, ...]] = SETS
 
     def __init__(self, record: Record) -> None:
         super().__init__(record)
         self._courses: dict[str, _Course] = {}  # by the DaemonSet's uid
 
     def judge(self, commit: Commit) -> Iterable[str]:
-        """Look at what is wanted, and at Ready pods that are taken for it."""
-        if commit.kind in SETS:
-            self._look_at_set(commit)
-        elif by_controller(commit):
-            pod = taken_pod(commit)
-            if pod is not None and is_true(pod, keys.READY):
-                yield from self._judge(commit, pod)
+        """Look at Ready pods that are taken for what is wanted."""
+        pod = taken_pod(commit)
+        if pod is not None and is_true(pod, keys.READY):
+            yield from self._judge(commit, pod)
 
-    def _look_at_set(self, commit: Commit) -> None:
+    def note(self, commit: Commit) -> None:
+        """Look at what is wanted."""
         before, after = commit.before, commit.after
         if after is None:
             self._courses.pop(before.uid, None)

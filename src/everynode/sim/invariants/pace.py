@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final
 
 from everynode.sim.invariants.events import EventPace
@@ -29,9 +29,12 @@ class Pace:
 
     def asked(self, asked: Asked, status: int) -> Iterable[str]:
         """Look at one more request."""
+        if not asked.actor.startswith("controller") or asked.actor in self._told:
+            return ()
+        return self._judge(asked, status)
+
+    def _judge(self, asked: Asked, status: int) -> Iterator[str]:
         actor = asked.actor
-        if not actor.startswith("controller") or actor in self._told:
-            return
         if asked.request.method != "GET":
             yield from self._events.asked(asked)
             yield from self._judge_lead(asked)

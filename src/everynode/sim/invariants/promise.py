@@ -27,6 +27,7 @@ class Invariant:
     title: ClassVar[str] = ""
     kinds: ClassVar[tuple[str, ...]] = ()  # of objects whose commits it judges; all where empty
     ours: ClassVar[bool] = False  # whether it judges only what controllers write
+    noted: ClassVar[tuple[str, ...]] = ()  # kinds of which it has to know, whoever writes
 
     def __init__(self, record: Record) -> None:
         self.record = record
@@ -38,3 +39,6 @@ class Invariant:
     def judge(self, commit: Commit) -> Iterable[str]:
         """What is wrong with this commit."""
         return ()
+
+    def note(self, commit: Commit) -> None:
+        """Remember what this commit means for those to come."""

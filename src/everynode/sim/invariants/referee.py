@@ -185,13 +185,35 @@ class Referee:
 
     def __init__(self, scene: Scene, ds: DaemonSet, now: float) -> None:
         self.scene, self.ds, self.now = scene, ds, now
-        self.rolling = ds.strategy.type is UpdateType.ROLLING
-        self.updating = self.rolling and not ds.strategy.paused
-        self.surging = self.rolling and ds.strategy.max_surge.value > 0
-        self.in_place = self.rolling and ds.strategy.rolling is RollingType.IN_PLACE
-        strategy = ds.strategy
+
+    # --- The strategy: most referees are asked for little, and live for one question -----------
+
+    @property
+    def rolling(self) -> bool:
+        """Whether pods are updated by us at all."""
+        return self.ds.strategy.type is UpdateType.ROLLING
+
+    @property
+    def updating(self) -> bool:
+        """Whether they are now."""
+        return self.rolling and not self.ds.strategy.paused
+
+    @property
+    def surging(self) -> bool:
+        """Whether the new pod comes before the old one goes."""
+        return self.rolling and self.ds.strategy.max_surge.value > 0
+
+    @property
+    def in_place(self) -> bool:
+        """Whether pods are changed where that is possible."""
+        return self.rolling and self.ds.strategy.rolling is RollingType.IN_PLACE
+
+    @cached_property
+    def free(self) -> bool:
+        """Whether no node is held."""
+        strategy = self.ds.strategy
         held = strategy.paused or strategy.partition.value != 0 or strategy.selector is not None
-        self.free = not self.rolling or not held  # no node is held
+        return not self.rolling or not held
 
     # --- Templates ---------------------------------------------------------------------------
 
@@ -368,17 +390,16 @@ class Referee:
         """Whether the pod is available."""
         if pod.uid in taken or pod.terminating or pod.finished or is_preparing(pod):
             return False
-        if not is_true(pod, keys.READY) or not is_in_place_done(pod):
-            return False
         since = []
         for kind in (keys.READY, *(gate.condition_type for gate in pod.spec.readiness_gates)):
             condition = pod.condition(kind)
             if condition is None or condition.status != "True":
                 return False
-            moment = condition.last_transition_time or pod.status.start_time
-            since.append(seconds(moment) or 0.0)
+            since.append(condition.last_transition_time or pod.status.start_time)
+        if not is_in_place_done(pod):
+            return False
         least = self.ds.min_ready_seconds
-        return least <= 0 or max(since) + least <= self.now
+        return least <= 0 or max(seconds(each) or 0.0 for each in since) + least <= self.now
 
     def is_down(self, node: str, taken: Collection[str]) -> bool:
         """Whether the node has no available pod."""
