@@ -39,6 +39,7 @@ _REST: Final = 60.0  # seconds for which it must then stay as it is
 _TAIL: Final = 700.0  # the same at the long quiet end, on either side of a restart
 _RESTART: Final = 2.0  # seconds until a crashed process is there again
 _HANDS: Final = 16  # requests that the machinery has under way; none of them takes time here
+_HISTORY: Final = 8 << 20  # bytes that watches can catch up on; memory that is used again is fast
 _MOST_BREACHES: Final = 5
 _MOST_TOLD: Final = 3  # of what is missing in a world that does not settle
 
@@ -272,7 +273,7 @@ class World:
 def _first_store() -> Store:
     """A store with what every cluster has from its first moment."""
     version, records = _beginning()
-    store = Store()
+    store = Store(history_bytes=_HISTORY)
     for collection, record in records:
         store.restore(store.collection(collection), record)
     store.resume(version)
