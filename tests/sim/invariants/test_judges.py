@@ -173,10 +173,61 @@ def forget_what_was_observed(world: World) -> Iterator[Request]:
     yield verbs.patch(ADVANCED, ds.name, body, namespace="default", subresource="status")
 
 
-def want_more(world: World) -> Iterator[Request]:
+def _write_status(world: World, **status: object) -> Request:
     ds = next(iter(world.record.scene.sets.values()))
-    body = {"metadata": {"uid": ds.uid}, "status": {"desiredNumberScheduled": 99}}
-    yield verbs.patch(ADVANCED, ds.name, body, namespace="default", subresource="status")
+    body = {"metadata": {"uid": ds.uid}, "status": status}
+    return verbs.patch(ADVANCED, ds.name, body, namespace="default", subresource="status")
+
+
+def want_more(world: World) -> Iterator[Request]:
+    yield _write_status(world, desiredNumberScheduled=99)
+
+
+def lose_one(world: World) -> Iterator[Request]:
+    """A node less in every count that says how many there are."""
+    yield _write_status(world, desiredNumberScheduled=2, currentNumberScheduled=2, numberReady=2)
+
+
+def miss_one(world: World) -> Iterator[Request]:
+    yield _write_status(world, numberMisscheduled=1)
+
+
+def count_one_less_current(world: World) -> Iterator[Request]:
+    """Two nodes with a pod, and the third without."""
+    rest = {"numberReady": 2, "updatedNumberScheduled": 2, "numberAvailable": 2}
+    yield _write_status(world, currentNumberScheduled=2, numberUnavailable=1, **rest)
+
+
+def count_one_less_ready(world: World) -> Iterator[Request]:
+    yield _write_status(world, numberReady=2, numberAvailable=2, numberUnavailable=1)
+
+
+def count_one_less_available(world: World) -> Iterator[Request]:
+    yield _write_status(world, numberAvailable=2, numberUnavailable=1)
+
+
+def count_one_less_updated(world: World) -> Iterator[Request]:
+    yield _write_status(world, updatedNumberScheduled=2)
+
+
+def count_those_that_leave(world: World) -> Iterator[Request]:
+    """While a pod is being stopped, its node is said to be served still."""
+    yield _write_status(world, numberAvailable=3, numberUnavailable=0)
+
+
+def count_as_before(world: World) -> Iterator[Request]:
+    """As if nobody had been told that a pod went a moment ago; whoever knows it must say so."""
+    pod = _pods(world)[0]
+    yield verbs.delete(PODS, pod.name, namespace="default", grace_seconds=0)
+    yield _write_status(world, collisionCount=1)
+
+
+def name_another_target(world: World) -> Iterator[Request]:
+    yield _write_status(world, updateRevision="5d8f6c7b9")
+
+
+def observe_too_much(world: World) -> Iterator[Request]:
+    yield _write_status(world, observedGeneration=2)
 
 
 def empty_and_fill(world: World) -> Iterator[Request]:
@@ -222,6 +273,16 @@ CASES = [
     ("S10", mark_otherwise, HOOKED, 1, ""),
     ("S11", forget_what_was_observed, PLAIN, 1, ""),
     ("S11: 99 nodes", want_more, PLAIN, 1, ""),
+    ("S11: 2 nodes are said to be wanted, it is 3", lose_one, PLAIN, 1, ""),
+    ("S11: 1 nodes are said to be misscheduled, it is 0", miss_one, PLAIN, 1, ""),
+    ("S11: 2 nodes are said to be current, it is 3", count_one_less_current, PLAIN, 1, ""),
+    ("S11: 2 nodes are said to be ready, it is 3", count_one_less_ready, PLAIN, 1, ""),
+    ("S11: 2 nodes are said to be available, it is 3", count_one_less_available, PLAIN, 1, ""),
+    ("S11: 2 nodes are said to be updated, it is 3", count_one_less_updated, PLAIN, 1, ""),
+    ("S11: 3 nodes are said to be available", count_those_that_leave, PLAIN, 1, "agent:v2"),
+    ("S11: 3 nodes are said to be current, it is 2", count_as_before, PLAIN, 1, ""),
+    ("S11: 5d8f6c7b9 is said to be the target", name_another_target, PLAIN, 1, ""),
+    ("S11: generation 2 is said to be observed", observe_too_much, PLAIN, 1, ""),
     ("S12", take_blindly, PLAIN, 1, ""),
     ("S12", let_the_server_name_it, PLAIN, 1, ""),
     ("S13", take_one, PLAIN, 2, ""),

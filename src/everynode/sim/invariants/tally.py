@@ -14,9 +14,9 @@ from everynode.api import keys
 from everynode.api.amount import scale
 from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import Pod
-from everynode.api.times import seconds
+from everynode.api.times import TimeError, parse_time, seconds
 from everynode.sim.clock import EPOCH
-from everynode.sim.invariants.referee import Referee, is_true, node_of, wants
+from everynode.sim.invariants.referee import Referee, is_true, node_of, state_of, wants
 from everynode.sim.record import Commit, Record, Scene
 
 MANY: Final = 50  # nodes; below that everything goes to the referee
@@ -51,21 +51,12 @@ class Tally:
         if node not in self._wanted:
             return
         referee = Referee(scene, self._ds, inf)
-        since = min(map(self._since, filter(referee.is_up, referee.pods_on(node))), default=inf)
+        up = filter(referee.is_up, referee.pods_on(node))
+        since = min((available_from(pod, referee.ds.min_ready_seconds) for pod in up), default=inf)
         if since == -inf:
             self._up_from.pop(node, None)
         else:
             self._up_from[node] = since
-
-    def _since(self, pod: Pod) -> float:
-        """From when on a pod is available that will be if it stays as it is."""
-        least = self._ds.min_ready_seconds
-        if least <= 0:
-            return -inf
-        kinds = (keys.READY, *(gate.condition_type for gate in pod.spec.readiness_gates))
-        found = [condition for kind in kinds if (condition := pod.condition(kind))]
-        times = [each.last_transition_time or pod.status.start_time for each in found]
-        return max(seconds(time) or 0.0 for time in times) + least
 
     def allows(self, scene: Scene, pod: Pod, now: float) -> bool:
         """Whether the taking of an old Ready pod is plainly right."""
@@ -81,6 +72,28 @@ class Tally:
         down = len(self._up_from) + (node not in self._up_from)
         limit = scale(self._ds.strategy.max_unavailable, len(self._wanted), round_up=True)
         return down <= max(limit, 1)
+
+
+def available_from(pod: Pod, least: int) -> float:
+    """From when on a pod is available that will be if it stays as it is."""
+    if least <= 0:
+        return -inf
+    kinds = (keys.READY, *(gate.condition_type for gate in pod.spec.readiness_gates))
+    found = [condition for kind in kinds if (condition := pod.condition(kind))]
+    times = [each.last_transition_time or pod.status.start_time for each in found]
+    return max(_resized_at(pod), *(seconds(time) or 0.0 for time in times)) + least
+
+
+def _resized_at(pod: Pod) -> float:
+    """When a pod was last given other resources, which may turn none of its conditions."""
+    state = state_of(pod)
+    if not state.get("updateResources"):
+        return 0.0
+    batches = state.get("containerBatchesRecord") or [{"timestamp": state.get("updateTimestamp")}]
+    try:
+        return parse_time(str(batches[-1].get("timestamp")))
+    except TimeError:
+        return 0.0
 
 
 class Tallies:
