@@ -25,6 +25,10 @@ class Log:
     def __init__(self, part: str) -> None:
         self._logger = logging.getLogger(f"{ROOT}.{part}")
 
+    def is_heard(self, level: int) -> bool:
+        """Whether a line of that level is written anywhere."""
+        return self._logger.isEnabledFor(level)
+
     def debug(self, message: str, **fields: object) -> None:
         """Say what only somebody who looks for a fault wants to know."""
         self._write(logging.DEBUG, message, fields)
@@ -42,7 +46,7 @@ class Log:
         self._write(logging.ERROR, message, fields)
 
     def _write(self, level: int, message: str, fields: Mapping[str, object]) -> None:
-        if self._logger.isEnabledFor(level):
+        if self.is_heard(level):
             self._logger.log(level, "%s", message, extra={_FIELDS: fields})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import traceback
 from pathlib import Path
 from typing import Final
@@ -48,8 +49,9 @@ class Report:
         """An action on a pod succeeded."""
         verb = _VERBS[type(action)]
         self._metrics.pod_action(verb, action.because)
-        write = log.debug if action.because in _QUIET else log.info
-        write(_DONE[verb], **_fields(workload, action))
+        quiet = action.because in _QUIET
+        if log.is_heard(logging.DEBUG if quiet else logging.INFO):
+            (log.debug if quiet else log.info)(_DONE[verb], **_fields(workload, action))
         for notice in _notices(action):
             self._recorder.record(_about(workload), notice)
 

@@ -65,7 +65,7 @@ class Workload:
         self.create_limit = _SLOW_START
         self.settle_at: float | None = None  # when to look live for writes that are not seen
         self._nodes = nodes
-        self._pods: dict[str, dict[str, Pod]] = {}
+        self._pods: dict[str, tuple[Pod, ...]] = {}  # by node, there in the order of their uids
         self._dirty: dict[str, None] = {}
         # Nodes that changed without letting anybody go on: they are judged again together.
         self._quiet: dict[str, None] = {}
@@ -95,16 +95,28 @@ class Workload:
         known = False
         if before is not None:
             node = node_of(before)
-            pods = self._pods.get(node, {})
-            known = pods.pop(before.uid, None) is not None
-            if not pods:
-                self._pods.pop(node, None)
+            known = self._take_out(node, before.uid)
             marked[node] = None
         if after is not None:
             node = node_of(after)
-            self._pods.setdefault(node, {})[after.uid] = after
+            self._put_in(node, after)
             marked[node] = None
         self._recount(before if known else None, after)
+
+    def _take_out(self, node: str, uid: str) -> bool:
+        pods = self._pods.pop(node, ())
+        rest = tuple([pod for pod in pods if pod.uid != uid])
+        if rest:
+            self._pods[node] = rest
+        return len(rest) < len(pods)
+
+    def _put_in(self, node: str, pod: Pod) -> None:
+        beside = self._pods.get(node)
+        if beside is None:
+            self._pods[node] = (pod,)  # nearly always
+            return
+        others = [other for other in beside if other.uid != pod.uid]
+        self._pods[node] = tuple(sorted((*others, pod), key=lambda each: each.uid))
 
     def _is_quiet(self, before: Pod | None, after: Pod | None) -> bool:
         """Whether a pod's change that lets nobody go on takes nothing from the sums either.
@@ -131,13 +143,13 @@ class Workload:
         """A node appeared, changed in something we read, or vanished."""
         self._dirty[name] = None
 
-    def pods_on(self, node: str) -> Mapping[str, Pod]:
+    def pods_on(self, node: str) -> tuple[Pod, ...]:
         """Own pods on a node, by uid."""
-        return self._pods.get(node, {})
+        return self._pods.get(node, ())
 
     def pods(self) -> list[Pod]:
         """All own pods, by node name and uid."""
-        return [pods[uid] for _, pods in sorted(self._pods.items()) for uid in sorted(pods)]
+        return [pod for node in sorted(self._pods) for pod in self._pods[node]]
 
     def _recount(self, before: Pod | None, after: Pod | None) -> None:
         left = before.hash if before is not None else None
@@ -224,9 +236,9 @@ class Workload:
 
     def refused_resize(self, action: PatchPod) -> None:
         """The server will not resize this pod, however often it is asked."""
-        pod = self.pods_on(action.node).get(action.uid)
-        if pod is not None:
-            self.unresizable[action.node] = (pod.uid, pod.hash)
+        for pod in self.pods_on(action.node):
+            if pod.uid == action.uid:
+                self.unresizable[action.node] = (pod.uid, pod.hash)
 
     # --- Deciding --------------------------------------------------------------------------
 
@@ -241,7 +253,7 @@ class Workload:
             write = self.writes.get(node)
             if write is not None and write.seen(self.pods_on(node), cache_version):
                 del self.writes[node]
-            if node in self._nodes or self._pods.get(node) or node in self.writes:
+            if node in self._nodes or node in self._pods or node in self.writes:
                 self.ledger.observe(self.view(node))
             else:
                 self.refusals.pop(node, None)
@@ -260,13 +272,12 @@ class Workload:
 
     def view(self, node: str) -> NodeView:
         """The node as the decision sees it."""
-        pods = self._pods.get(node)
         write = self.writes.get(node)
         refusal = self.refusals.get(node)
         return NodeView(
             name=node,
             node=self._nodes.get(node),
-            pods=_by_uid(pods) if pods else (),
+            pods=self.pods_on(node),
             writes=(write.view(),) if write is not None else (),
             retry_at=self._retry_at(node),
             trouble=refusal.trouble if refusal else "",
@@ -292,12 +303,6 @@ class Workload:
     def _settle_later(self, write: Write) -> None:
         if self.settle_at is None or write.settle_at() < self.settle_at:
             self.settle_at = write.settle_at()
-
-
-def _by_uid(pods: Mapping[str, Pod]) -> tuple[Pod, ...]:
-    if len(pods) == 1:
-        return tuple(pods.values())  # nearly always
-    return tuple([pods[uid] for uid in sorted(pods)])
 
 
 def frees(before: Pod | None, after: Pod | None) -> bool:

@@ -7,7 +7,7 @@ A node with a write that the cache does not show yet is counted at the worse of 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from everynode.api.objects import Pod
@@ -46,18 +46,21 @@ class Write:
         kind = Pending.DELETE if isinstance(self.action, DeletePod) else Pending.PATCH
         return OwnWrite(kind, uid=self.action.uid)
 
-    def seen(self, pods: Mapping[str, Pod], cache_version: int) -> bool:
-        """Whether the cache, which has come as far as `cache_version`, shows this write."""
+    def seen(self, pods: Sequence[Pod], cache_version: int) -> bool:
+        """Whether the cache, which has come as far as `cache_version`, shows this write.
+
+        `pods` are those of the node.
+        """
         if isinstance(self.action, DeletePod):
-            pod = pods.get(self.action.uid)
+            pod = _find(pods, self.action.uid)
             return pod is None or pod.terminating
         if self.stage is Stage.GONE and isinstance(self.action, PatchPod):
-            return self.action.uid not in pods
+            return _find(pods, self.action.uid) is None
         if self.stage is not Stage.ANSWERED:
             return False
-        if isinstance(self.action, CreatePod) and self.uid in pods:
+        pod = _find(pods, self.uid)
+        if pod is not None and isinstance(self.action, CreatePod):
             return True
-        pod = pods.get(self.uid)
         if pod is not None and version_of(pod) >= self.version:
             return True
         return cache_version >= self.version
@@ -65,6 +68,13 @@ class Write:
     def settle_at(self) -> float:
         """When to look live if the cache still does not show the write."""
         return self.since + (SHOWN_AFTER if self.stage is Stage.ANSWERED else SETTLE_AFTER)
+
+
+def _find(pods: Sequence[Pod], uid: str) -> Pod | None:
+    for pod in pods:
+        if pod.uid == uid:
+            return pod
+    return None
 
 
 def version_of(pod: Pod) -> int:

@@ -57,9 +57,10 @@ class Books:
 
     def replace(self, before: Assessment, made: Assessment) -> None:
         """Enter a node's next assessment for the one before; mostly little is different."""
-        if made.profile != before.profile:
-            self._count(before.profile, -1)
-            self._count(made.profile, 1)
+        if made.profile is not before.profile:
+            totals = self._totals
+            for index, value in _difference(before.profile, made.profile):
+                totals[index] += value
         if made.queue is not before.queue:
             self._step_out(before)
             self._line_up(made)
@@ -127,6 +128,13 @@ class Books:
     def _stop_timer(self, made: Assessment) -> None:
         if made.wake_at is not None:
             self._timers.discard((made.wake_at, made.name))
+
+
+@lru_cache(maxsize=1024)
+def _difference(before: Profile, made: Profile) -> tuple[tuple[int, int], ...]:
+    """The fields that differ, and by how much; nodes go from one profile to the next alike."""
+    differences = [new - old for old, new in zip(before, made, strict=True)]
+    return tuple((index, value) for index, value in enumerate(differences) if value)
 
 
 @lru_cache(maxsize=1024)

@@ -43,6 +43,7 @@ __all__ = [
     "Step",
     "Wait",
     "classify",
+    "has_gates_to_open",
     "next_step",
     "refresh",
 ]
@@ -88,16 +89,27 @@ def refresh(pod: Pod, *, now: float) -> PatchPod | None:
     """What a pod needs that is not to be updated now: gates opened, a begun update carried on."""
     if pod.terminating or pod.finished:
         return None
-    gates = []
-    if has_gate(pod, keys.KRUISE_POD_READY) and pod.condition(keys.KRUISE_POD_READY) is None:
-        gates.append(Gate(keys.KRUISE_POD_READY, open=True))
     state = read_state(pod)
     at = stage(pod, state)
-    if is_shut(pod) and at is Stage.FINISHED:
-        gates.append(Gate(keys.INPLACE_UPDATE_READY, open=True))
+    gates = _to_open(pod, at)
     if gates:
         return gate_patch(pod, gates, now=now, because=Because.GATE)
     return None if state is None else _carry_on(pod, state, at, now)
+
+
+def has_gates_to_open(pod: Pod) -> bool:
+    """Whether `refresh` says anything of a pod that has no update on record."""
+    return not (pod.terminating or pod.finished) and bool(_to_open(pod, Stage.FINISHED))
+
+
+def _to_open(pod: Pod, at: Stage) -> list[Gate]:
+    """The gates that nobody has spoken of yet, and those left shut by an update that is over."""
+    gates = []
+    if has_gate(pod, keys.KRUISE_POD_READY) and pod.condition(keys.KRUISE_POD_READY) is None:
+        gates.append(Gate(keys.KRUISE_POD_READY, open=True))
+    if is_shut(pod) and at is Stage.FINISHED:
+        gates.append(Gate(keys.INPLACE_UPDATE_READY, open=True))
+    return gates
 
 
 # --- Carrying on -------------------------------------------------------------------------------

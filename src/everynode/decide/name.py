@@ -10,6 +10,7 @@ from typing import Final
 ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 # 27 letters carry 4.75 bits each: 13 of them are more than 61 bits.
 HASH_LENGTH: Final = 13
+_NUMBERS: Final = len(ALPHABET) ** HASH_LENGTH
 NAME_LENGTH: Final = 63
 
 
@@ -36,7 +37,9 @@ def derived_name(prefix: str, parts: Sequence[str]) -> str:
     """A DNS label made of a readable prefix and a hash of the parts."""
     # Each part goes in with its length, so that no two lists of parts read the same.
     text = "".join(f"{len(part)}:{part}" for part in parts)
-    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
+    digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+    # Its last letters are those of the whole number; a small one is divided in half the time.
+    number = int.from_bytes(digest, "big") % _NUMBERS
     letters = []
     for _ in range(HASH_LENGTH):
         number, index = divmod(number, len(ALPHABET))

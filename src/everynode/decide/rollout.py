@@ -10,7 +10,14 @@ from everynode.api.times import seconds
 from everynode.decide import reasons
 from everynode.decide.actions import Because, PatchPod
 from everynode.decide.assessment import Queue
-from everynode.decide.inplace import PATIENCE, Recreate, Wait, next_step, refresh
+from everynode.decide.inplace import (
+    PATIENCE,
+    Recreate,
+    Wait,
+    has_gates_to_open,
+    next_step,
+    refresh,
+)
 from everynode.decide.placement import Wish, backoff, creation
 from everynode.decide.reasons import Reason
 from everynode.decide.situation import Situation
@@ -27,21 +34,37 @@ def carry_on(node: Situation) -> tuple[Step, ...]:
 
 def _may_be_changing(node: Situation, pod: Pod) -> bool:
     """Whether there can be anything to carry on: not with every gate open and nothing on record."""
+    gated = bool(pod.spec.readiness_gates) and pod.uid not in node.available
+    return gated or _is_recorded(pod)
+
+
+def _is_recorded(pod: Pod) -> bool:
+    """Whether the pod carries a record of an in-place update."""
     noted = pod.metadata.annotations
-    if noted.inplace_state or noted.inplace_state_old:
-        return True
-    return bool(pod.spec.readiness_gates) and pod.uid not in node.available
+    return bool(noted.inplace_state or noted.inplace_state_old)
 
 
 def _carry_on(node: Situation, pods: Iterable[Pod]) -> Iterator[Step]:
     for pod in pods:
         if _is_unresizable(node, pod):
             continue
-        if _is_taken(node, pod):
-            if node.reachable and isinstance(_next(node, pod), PatchPod):
-                yield Step(Do.ADVANCE, Because.IN_PLACE, pod)
-        elif refresh(pod, now=node.now) is not None:
-            yield Step(Do.REFRESH, Because.GATE, pod)
+        if not _is_taken(node, pod):
+            if _needs_refresh(node, pod):
+                yield Step(Do.REFRESH, Because.GATE, pod)
+        elif node.reachable and _can_advance(node, pod):
+            yield Step(Do.ADVANCE, Because.IN_PLACE, pod)
+
+
+def _needs_refresh(node: Situation, pod: Pod) -> bool:
+    if not _is_recorded(pod):
+        return has_gates_to_open(pod)  # the same, without writing the patch
+    return refresh(pod, now=node.now) is not None
+
+
+def _can_advance(node: Situation, pod: Pod) -> bool:
+    if pod.hash == node.plan.target_hash and not _is_recorded(pod):
+        return has_gates_to_open(pod)  # it was made at the target: nothing else can be missing
+    return isinstance(_next(node, pod), PatchPod)
 
 
 def update(node: Situation) -> Wish:
@@ -146,9 +169,9 @@ def _failed_in_place(node: Situation) -> tuple[Pod, str] | None:
 
 def _may_have_failed(node: Situation, pod: Pod) -> bool:
     """Whether an update was begun: a pod at the target without a record of one was made there."""
-    noted = pod.metadata.annotations
-    recorded = noted.inplace_state or noted.inplace_state_old
-    return bool(recorded or pod.hash != node.plan.target_hash) and _may_be_changing(node, pod)
+    if pod.hash == node.plan.target_hash and not _is_recorded(pod):
+        return False
+    return _may_be_changing(node, pod)
 
 
 def _is_unresizable(node: Situation, pod: Pod) -> bool:
