@@ -95,6 +95,8 @@ class Kubelet:
         life.advance(self._timers.now())
         if life.stale and not life.writing:
             self._report(life, seat)
+        if life.course is Course.STOPPED and not life.writing:
+            self._remove(life, seat)
         self._arm(life, seat)
 
     def _mind(self, life: PodLife) -> None:
@@ -133,9 +135,11 @@ class Kubelet:
         if status != life.written:
             body = b'{"metadata":{"uid":"%b"},"status":%b}' % (life.uid.encode(), status)
             self._send(life, seat, _status_patch(life.pod, body), status)
-        elif life.course is Course.STOPPED:
-            life.course = Course.REMOVED
-            self._send(life, seat, _removal(life.pod), status)
+
+    def _remove(self, life: PodLife, seat: Seat) -> None:
+        """All has been said of a pod that has stopped."""
+        life.course = Course.REMOVED
+        self._send(life, seat, _removal(life.pod), life.written)
 
     def _send(self, life: PodLife, seat: Seat, request: Request, status: bytes) -> None:
         life.writing = True
@@ -143,8 +147,9 @@ class Kubelet:
 
     def _answered(self, life: PodLife, seat: Seat, status: bytes, answer: Answer) -> None:
         life.writing = False
-        life.stale = life.stale or life.course is Course.STOPPED
         if not isinstance(answer, KubeError):
+            if life.course is Course.REMOVED:
+                return
             life.written = status
             life.written_version = max(life.written_version, version_in(answer))
             # What others wrote meanwhile may have been told before our own answer came.

@@ -25,6 +25,7 @@ from everynode.cluster.machinery.timers import NEVER
 # Faster than asking one after the other.
 _ID: Final = attrgetter("id")
 _OVER: Final = attrgetter("over")
+_READY: Final = attrgetter("ready")
 _UNTIL: Final = attrgetter("until")
 _TOO_LONG: Final = (
     "DeadlineExceeded",
@@ -226,7 +227,9 @@ class PodLife:
     def follow(self, pod: Pod, now: float) -> None:
         """Take over what was changed in the API."""
         before, self.pod = self.pod, pod
-        if pod.metadata.generation != before.metadata.generation or _gates_moved(before, pod):
+        if pod.spec.containers != before.spec.containers or (
+            self.containers_ready and _gates_moved(before, pod)
+        ):
             self.stale = True
         if self.course is not Course.LIVING:
             self._follow_end(now)
@@ -242,7 +245,8 @@ class PodLife:
         if pod.terminating:
             self._stop(now)
             return
-        self.generation = pod.metadata.generation
+        if self.generation != pod.metadata.generation:
+            self.generation, self.stale = pod.metadata.generation, True
         self._note_deadline(now)
         self._note_until()
 
@@ -294,6 +298,11 @@ class PodLife:
     def begun(self) -> bool:
         """Whether any container runs or ever ran."""
         return any(map(_ID, (*self.init, *self.containers)))
+
+    @property
+    def containers_ready(self) -> bool:
+        """Whether all containers are ready; until then nobody asks for readiness gates."""
+        return all(map(_READY, self.containers))
 
     @property
     def phase(self) -> str:

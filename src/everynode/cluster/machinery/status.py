@@ -44,13 +44,14 @@ def pod_status(life: PodLife) -> Object:
 
 
 def _conditions(life: PodLife, rows: list[Row]) -> list[Object]:
+    now = format_time(life.wall())
     written: list[Object] = []
     for kind, status, reason, message in rows:
         told = life.conditions.get(kind)
-        if told is None or told.status != status:
-            explained = told is not None and told.explained
-            told = Told(status, format_time(life.wall()), explained=explained)
-            life.conditions[kind] = told
+        if told is None:
+            told = life.conditions[kind] = Told(status, now, explained=False)
+        elif told.status != status:
+            told.status, told.since = status, now
         condition: Object = {
             "type": kind,
             "status": status,
