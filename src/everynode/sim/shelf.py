@@ -84,18 +84,19 @@ class Pods(dict[str, Pod]):
     def change(self, before: Pod | None, after: Pod | None) -> None:
         """A pod came, changed or went."""
         places = self._by_node
+        if before is not None and after is not None and (node := node_of(after)) == node_of(before):
+            there = places[node]
+            places[node] = tuple([after if each is before else each for each in there])
+            self[after.uid] = after
+            return
         if before is not None:
             there = places[node_of(before)]
-            if len(there) > 1:
-                places[node_of(before)] = tuple(each for each in there if each is not before)
-            else:  # as nearly always
-                del places[node_of(before)]
+            places[node_of(before)] = tuple([each for each in there if each is not before])
+            if after is None:
+                del self[before.uid]
         if after is not None:
-            node = node_of(after)
-            places[node] = (*places[node], after) if node in places else (after,)
+            places[node_of(after)] = (*self.on(node_of(after)), after)
             self[after.uid] = after
-        elif before is not None:
-            del self[before.uid]
 
 
 class PastPods(Past[Pod]):
