@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from everynode.cluster.store import ordered
 from tests.cluster.asking import CORE, MAPS, PODS, SETS, Cluster, bound, config_map, daemonset, pod
 
 
@@ -15,6 +17,24 @@ async def test_deleting_answers_with_what_is_gone(cluster: Cluster) -> None:
         "uid": made["metadata"]["uid"],
     }
     assert (await cluster.delete(f"{MAPS}/a")).status == 404
+
+
+@pytest.mark.parametrize("options", [{}, {"propagationPolicy": "Foreground"}])
+async def test_pod_that_is_to_end_differs_in_its_metadata_alone(
+    cluster: Cluster, options: dict[str, object]
+) -> None:
+    metadata = {"name": "p", "labels": {"metadata": "x"}, "annotations": {"a": '"metadata":{'}}
+    before = await cluster.create(PODS, {**bound("p"), "metadata": metadata})
+    answer = await cluster.delete(f"{PODS}/p", options)
+    after = answer.body
+    assert answer.raw == msgspec.json.encode(ordered(after))  # every member is in its place
+    assert {**after, "metadata": None} == {**before, "metadata": None}
+    assert {**after["metadata"], **before["metadata"]} == {
+        **before["metadata"],
+        "deletionTimestamp": after["metadata"]["deletionTimestamp"],
+        "deletionGracePeriodSeconds": 30,
+        **({"finalizers": ["foregroundDeletion"]} if options else {}),
+    }
 
 
 async def test_running_pod_gets_time_to_end(cluster: Cluster) -> None:

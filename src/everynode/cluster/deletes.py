@@ -8,11 +8,12 @@ import msgspec
 
 from everynode.api.times import format_time, parse_time
 from everynode.cluster import errors
-from everynode.cluster.calls import Call
+from everynode.cluster.calls import Call, decode_object
 from everynode.cluster.forms import form_of
 from everynode.cluster.reads import JSON_HEADERS, selection_of
 from everynode.cluster.received import Part, read_part
-from everynode.cluster.store import Record, make_record
+from everynode.cluster.rules import Sketch
+from everynode.cluster.store import Record, make_record, ordered_metadata
 from everynode.cluster.writes import finished
 from everynode.kube.requests import Response
 
@@ -20,6 +21,7 @@ Object = dict[str, Any]
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
+_METADATA: Final = b'"metadata":'
 _PART: Final = Part("", "v1", "DeleteOptions")
 _TYPE: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 
@@ -106,23 +108,38 @@ def _fault(path: str, message: str) -> errors.Refusal:
 def delete_object(call: Call, record: Record, options: Options) -> tuple[Record, bool]:
     """Delete one object as far as it can be now: what is or was last of it, and is it gone?"""
     check_preconditions(call, record, options)
-    obj = call.stored(record)
+    dry = bool(options.dry_run)
+    sketch = None if dry else call.kind.rules.sketch(record.body)
+    obj = call.stored(record) if sketch is None else _drawn(sketch)
     if why := call.kind.rules.undeletable(obj):
         raise errors.forbidden(call.kind, record.name, why)
-    dry = bool(options.dry_run)
-    changed = _mark(call, obj, options)
-    if not changed:
+    if not _mark(call, obj, options):
         if "deletionTimestamp" in obj["metadata"] and not finished(obj):
             return record, False
         return record if dry else call.site.store.remove(call.collection, record), True
-    fields = call.kind.rules.selectable(obj)
     if dry:
-        marked = make_record(obj, record.version, fields=fields)
-        return marked, finished(obj)
-    marked = call.site.store.put(call.collection, obj, fields=fields)
+        fields = call.kind.rules.selectable(obj)
+        return make_record(obj, record.version, fields=fields), finished(obj)
+    marked = _put(call, record, obj, sketch)
     if finished(obj):
         return call.site.store.remove(call.collection, marked), True
     return marked, False
+
+
+def _drawn(sketch: Sketch) -> Object:
+    return {"metadata": decode_object(sketch.metadata), **sketch.rest}
+
+
+def _put(call: Call, record: Record, obj: Object, sketch: Sketch | None) -> Record:
+    """Write an object that was marked; of one that was only sketched, the metadata alone."""
+    store = call.site.store
+    if sketch is None:
+        return store.put(call.collection, obj, fields=call.kind.rules.selectable(obj))
+    before = record.body
+    start = before.index(_METADATA) + len(_METADATA)  # after kind and version
+    meta = msgspec.json.encode(ordered_metadata(obj["metadata"]))
+    body = b"%b%b%b" % (before[:start], meta, before[start + len(sketch.metadata) :])
+    return store.rewrite(call.collection, record, body, fields=record.fields)
 
 
 def check_preconditions(call: Call, record: Record, options: Options) -> None:

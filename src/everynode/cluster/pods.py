@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
+
+import msgspec
 
 from everynode.api.daemonset import Fault
 from everynode.cluster import admission
@@ -10,7 +13,7 @@ from everynode.cluster.conditions import set_condition
 from everynode.cluster.podspecs import spec_faults, with_clean_metadata, with_defaults
 from everynode.cluster.qos import qos_class
 from everynode.cluster.resize import container_faults, keep_all_but_resources, resize_faults
-from everynode.cluster.rules import Rules, World
+from everynode.cluster.rules import Rules, Sketch, World
 
 Object = dict[str, Any]
 
@@ -31,6 +34,24 @@ _GATED: Final = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_name: str = ""
+    termination_grace_period_seconds: int = 0
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False):
+    phase: str = ""
+
+
+class _Ending(msgspec.Struct, frozen=True, gc=False):
+    metadata: msgspec.Raw
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+_decode_ending: Final[Callable[[bytes], _Ending]] = msgspec.json.Decoder(_Ending).decode
 
 
 class PodRules(Rules):
@@ -150,6 +171,15 @@ class PodRules(Rules):
         """A resize changes the resources alone."""
         keep_all_but_resources(new, old)
         return resize_faults(new, old)
+
+    def sketch(self, body: bytes) -> Sketch:
+        """Where it is, how it fares and how long it takes to end."""
+        known = _decode_ending(body)
+        spec = {
+            "nodeName": known.spec.node_name,
+            "terminationGracePeriodSeconds": known.spec.termination_grace_period_seconds,
+        }
+        return Sketch(known.metadata, {"spec": spec, "status": {"phase": known.status.phase}})
 
     def grace(self, obj: Object, asked: int | None) -> int | None:
         """What was asked for, or what the pod wants; nothing for one that does not run."""

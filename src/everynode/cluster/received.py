@@ -11,6 +11,7 @@ from everynode.cluster import bodies
 from everynode.cluster.calls import Call
 from everynode.cluster.errors import bad_option, bad_request
 from everynode.cluster.structs import struct_for
+from everynode.cluster.syntax import says_twice
 from everynode.kube.requests import JSON
 
 Object = dict[str, Any]
@@ -60,20 +61,29 @@ def _quickly(call: Call) -> Object | None:
     Members that come twice go unnoticed here, so this is not for whoever asked to be told.
     """
     kind = call.kind
-    if kind.type_name is None or "fieldValidation" in call.query:
+    obj = _converted(call, kind.type_name) if kind.type_name is not None else None
+    return obj if obj is not None and _is_of(obj, kind.kind, kind.api_version) else None
+
+
+def _converted(call: Call, type_name: str) -> Object | None:
+    """The body as a type has it, if it is JSON, and all right, and nobody wants to hear of it."""
+    if "fieldValidation" in call.query or bodies.media_of(call.request.content_type) != JSON:
         return None
-    if bodies.media_of(call.request.content_type) != JSON:
-        return None
-    decoder = _decoder(kind.type_name)
+    decoder = _decoder(type_name)
     if decoder is None:
         return None
     try:
         obj: Object = msgspec.to_builtins(decoder.decode(call.request.body))
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
         return None
-    if obj.setdefault("kind", kind.kind) != kind.kind:
-        return None
-    return obj if obj.setdefault("apiVersion", kind.api_version) == kind.api_version else None
+    return obj
+
+
+def _is_of(obj: Object, kind: str, api_version: str) -> bool:
+    """Whether an object is what its place is for, which it need not say."""
+    if obj.setdefault("kind", kind) != kind:
+        return False
+    return bool(obj.setdefault("apiVersion", api_version) == api_version)
 
 
 @cache
@@ -105,6 +115,11 @@ def _check_named(call: Call) -> None:
 
 def read_part(call: Call, part: Part, type_name: str) -> Object:
     """An object of another kind than the address's own, as subresources take them."""
+    quick = _converted(call, type_name)
+    if quick is not None and not says_twice(call.request.body, quick):
+        api_version = f"{part.group}/{part.version}" if part.group else part.version
+        if _is_of(quick, part.kind, api_version):
+            return quick
     obj, warnings = bodies.read_object(
         call.request.body,
         content_type=call.request.content_type,

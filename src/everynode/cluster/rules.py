@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from everynode.api.daemonset import Fault
 from everynode.api.validation.names import dns_subdomain
 
@@ -45,6 +47,13 @@ class World(Protocol):
     def all(self, storage: str, namespace: str = "", *, saying: bytes = b"") -> list[Object]:
         """All stored objects of a collection, or those whose JSON says something; not to change."""
         ...
+
+
+class Sketch(msgspec.Struct, frozen=True, gc=False):
+    """A stored object of which only little is read; its metadata are as they were written."""
+
+    metadata: msgspec.Raw
+    rest: Object
 
 
 class Rules:
@@ -127,6 +136,10 @@ class Rules:
     def undeletable(self, obj: Object) -> str:
         """Why an object may not be deleted at all; empty for those that may."""
         return ""
+
+    def sketch(self, body: bytes) -> Sketch | None:
+        """What a deletion must know of a stored object besides its metadata; None for all of it."""
+        return None
 
     def grace(self, obj: Object, asked: int | None) -> int | None:
         """Seconds the object gets to end itself; None for kinds that simply go."""

@@ -289,13 +289,17 @@ def ordered(obj: Object) -> Object:
     The version comes before anything a user can choose freely, so that it can be found again
     in the bytes.
     """
-    meta = obj["metadata"]
-    ordered_meta = {key: meta[key] for key in _META_ORDER if key in meta}
+    ordered_meta = ordered_metadata(obj["metadata"])
     first = {"kind": obj.get("kind"), "apiVersion": obj.get("apiVersion"), "metadata": ordered_meta}
     result: Object = {**first, **obj, "metadata": ordered_meta}
     if "status" in obj:
         result["status"] = result.pop("status")  # last
     return result
+
+
+def ordered_metadata(meta: Object) -> Object:
+    """The metadata of an object, in the order in which Kubernetes writes them."""
+    return {key: meta[key] for key in _META_ORDER if key in meta}
 
 
 def at_version(record: Record, version: int) -> Record:
