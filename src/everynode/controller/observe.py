@@ -218,8 +218,10 @@ def resource_of(flavour: Flavour) -> Resource:
 
 
 def _pod_owner(pod: Pod) -> str:
-    controller = pod.metadata.controller
-    return controller.uid if controller is not None else ""
+    for owner in pod.metadata.owner_references:  # asked several times of every pod that changes
+        if owner.controller:
+            return owner.uid
+    return ""
 
 
 def _first_owner(pod: Pod) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from everynode.clock import Clock
 
 # Pods that were let go together arrive together, within moments: one look serves them all.
-SHORTLY: Final = 0.01
+SHORTLY: Final = 0.005
 # How long what frees nobody to act may wait, so that one look serves many changes.
 SOON: Final = 0.2
 # Loops count in milliseconds: a timer that rings a moment too early would ring again and again.

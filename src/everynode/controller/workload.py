@@ -105,6 +105,8 @@ class Workload:
 
     def _take_out(self, node: str, uid: str) -> bool:
         pods = self._pods.pop(node, ())
+        if len(pods) == 1 and pods[0].uid == uid:
+            return True  # nearly always
         rest = tuple([pod for pod in pods if pod.uid != uid])
         if rest:
             self._pods[node] = rest

@@ -10,7 +10,8 @@ from typing import Final
 ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 # 27 letters carry 4.75 bits each: 13 of them are more than 61 bits.
 HASH_LENGTH: Final = 13
-_NUMBERS: Final = len(ALPHABET) ** HASH_LENGTH
+_BASE: Final = len(ALPHABET)
+_NUMBERS: Final = _BASE**HASH_LENGTH
 NAME_LENGTH: Final = 63
 
 
@@ -40,9 +41,9 @@ def derived_name(prefix: str, parts: Sequence[str]) -> str:
     digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
     # Its last letters are those of the whole number; a small one is divided in half the time.
     number = int.from_bytes(digest, "big") % _NUMBERS
-    letters = []
+    letters = ""
     for _ in range(HASH_LENGTH):
-        number, index = divmod(number, len(ALPHABET))
-        letters.append(ALPHABET[index])
+        letters += ALPHABET[number % _BASE]
+        number //= _BASE
     readable = prefix.replace(".", "-")[: NAME_LENGTH - HASH_LENGTH - 1].rstrip("-")
-    return f"{readable}-{''.join(letters)}"
+    return f"{readable}-{letters}"
