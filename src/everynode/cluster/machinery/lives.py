@@ -240,7 +240,7 @@ class PodLife:
         specs = {spec.name: spec for spec in pod.spec.containers}
         for life in self.containers:
             spec = specs.get(life.spec.name)
-            if spec is not None and spec is not life.spec:
+            if spec is not None:
                 life.follow(spec, now)
         if pod.terminating:
             self._stop(now)

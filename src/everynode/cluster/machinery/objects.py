@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from everynode.api import objects
+from everynode.api.decode import Shared
 from everynode.api.objects import (
     Condition,
     ContainerPort,
@@ -242,6 +243,28 @@ class Node(Partial, frozen=True):
         return next((c for c in self.status.conditions if c.type == kind), None)
 
 
-decode_pod: Final[Callable[[bytes], Pod]] = msgspec.json.Decoder(Pod).decode
+class _Written(Partial, frozen=True):
+    """A pod whose spec is still as it was written."""
+
+    metadata: PodMeta
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: PodStatus = PodStatus()
+
+
+_decode_written: Final[Callable[[bytes], _Written]] = msgspec.json.Decoder(_Written).decode
+_decode_spec: Final[Callable[[bytes], PodSpec]] = msgspec.json.Decoder(PodSpec).decode
+_specs: Final = Shared(1024)
+
+
+def decode_pod(body: bytes) -> Pod:
+    """A pod; its spec is decoded once, since mostly it is the status that changes."""
+    found = _decode_written(body)
+    written = bytes(found.spec)
+    spec = _specs.get(written)
+    if spec is None:
+        spec = _specs.keep(written, _decode_spec(written))
+    return Pod(found.metadata, spec, found.status)
+
+
 decode_node: Final[Callable[[bytes], Node]] = msgspec.json.Decoder(Node).decode
 decode_bare: Final[Callable[[bytes], Bare]] = msgspec.json.Decoder(Bare).decode
