@@ -67,10 +67,14 @@ def found(path: str, kinds: Registry) -> Place | str | None:
 
 
 @given(
-    st.lists(st.sampled_from(SEGMENTS), max_size=6), st.sampled_from(["/api/v1", "/apis/apps/v1"])
+    st.lists(st.sampled_from(SEGMENTS), max_size=6),
+    st.sampled_from(["/api/v1", "/apis/apps/v1"]),
+    st.integers(1, 3),
 )
-def test_what_is_known_of_other_addresses_makes_no_difference(steps: list[str], root: str) -> None:
+def test_what_is_known_of_other_addresses_makes_no_difference(
+    steps: list[str], root: str, stride: int
+) -> None:
     warm = Registry(builtin())
-    for end in range(len(steps) + 1):
+    for end in range(len(steps) % stride, len(steps) + 1, stride):
         path = "/".join([root, *steps[:end]])
         assert found(path, warm) == found(path, Registry(builtin()))

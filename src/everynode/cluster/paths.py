@@ -26,15 +26,23 @@ def locate(path: str, kinds: Registry) -> Place | None:
 
 
 def _next_door(path: str, kinds: Registry) -> Place | None:
-    """The place of a path one step below a known one: most objects are new, what they are not."""
+    """The place of a path a step or two below a known one: objects are new, their kinds are not."""
     above, _, last = path.rpartition("/")
-    place: Place | None = kinds.places.get(above)
-    if place is None or place.subresource or not last:
+    place = kinds.places.get(above)
+    if place is None:
+        further, _, name = above.rpartition("/")
+        place = _step(kinds.places.get(further), name)
+    return _step(place, last)
+
+
+def _step(place: Place | None, word: str) -> Place | None:
+    """Where one more word of an address leads from a place, if that is clear."""
+    if place is None or place.subresource or not word:
         return None
     kind, namespace = place.kind, place.namespace
     if not place.name:
-        return Place(kind, namespace, last) if kind.namespaced == bool(namespace) else None
-    return Place(kind, namespace, place.name, last) if kind.subresource(last) else None
+        return Place(kind, namespace, word) if kind.namespaced == bool(namespace) else None
+    return Place(kind, namespace, place.name, word) if kind.subresource(word) else None
 
 
 def _locate(path: str, kinds: Registry) -> Place | None:
