@@ -9,13 +9,30 @@ from typing import Any
 import pytest
 
 from everynode.controller.loop import Loop
+from everynode.controller.run import Controller, Options
+from everynode.controller.workload import Workload
+from everynode.kube.requests import Request, Response
+from everynode.kube.transport import Stream
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Plan, Timing
 from everynode.sim.world import play
+from tests.decide.fleet import make
+from tests.kube.scripted import ManualClock
 
 NODES, BATCH = 60, 10
 START, STOP = 20.0, 10.0
 UPDATED_AT = 60.0
+
+
+class NoServer:
+    async def send(self, request: Request) -> Response:
+        raise AssertionError("nobody asks here")
+
+    async def open(self, request: Request) -> Stream:
+        raise AssertionError("nobody watches here")
+
+    async def close(self) -> None:
+        pass
 
 
 def look_times(monkeypatch: pytest.MonkeyPatch, plan: Plan) -> list[float]:
@@ -63,3 +80,12 @@ def test_a_batch_does_not_fall_apart_from_one_step_to_the_next(
     last = UPDATED_AT + (NODES // BATCH - 1) * (START + STOP)
     per_second = Counter(int(at) for at in times if last < at < last + START)
     assert max(per_second.values()) <= 4
+
+
+def test_what_moves_is_looked_at_also_when_the_look_before_came_to_nothing() -> None:
+    controller = Controller(NoServer(), ManualClock(), Options())
+    controller._assemble()
+    workload = Workload(make().ds, {})
+    workload.quieten(0.0)  # long ago, and nothing has been decided since
+    controller.world.moved(workload)
+    assert len(controller._queue) == 1

@@ -18,7 +18,7 @@ from everynode.controller.apply import Applier
 from everynode.controller.history import History
 from everynode.controller.observe import World
 from everynode.controller.prepull import PrePull
-from everynode.controller.queue import Queue
+from everynode.controller.queue import SOON, Queue
 from everynode.controller.status import Statuses
 from everynode.controller.workload import Workload
 from everynode.controller.writes import Write
@@ -259,9 +259,9 @@ class Loop:
         add(workload.key)
 
     def _moved(self, workload: Workload) -> None:
-        if workload.quiet_until is None:  # else there will be a look as it is
-            workload.quieten(self._clock.now())
-            self._queue.add_soon(workload.key)
+        now = self._clock.now()
+        workload.quieten(now)
+        self._queue.add_at(workload.key, now + SOON)
 
     def _vanished(self, workload: Workload) -> None:
         self._queue.discard(workload.key)
