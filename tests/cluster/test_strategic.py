@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from everynode.cluster import strategic
 from everynode.cluster.strategic import FormatError, StrategicError, merge
 
 POD = "io.k8s.api.core.v1.Pod"
@@ -50,6 +51,35 @@ def test_an_order_that_is_asked_for_is_kept(before: list[str], order: list[str])
     assert [name for name in merged if name in order] == order
     assert sorted(merged) == sorted({*before, *order})
     assert live == kept
+
+
+ITEMS: st.SearchStrategy[list[dict[str, Any]]] = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from("abcd")},
+        optional={"image": st.sampled_from(["x", "y", None]), "env": st.just([])},
+    ),
+    max_size=5,
+)
+
+
+@given(ITEMS, ITEMS)
+def test_short_way_merges_items_as_the_long_way_does(
+    before: list[dict[str, Any]], sent: list[dict[str, Any]]
+) -> None:
+    field = strategic.Guide("io.k8s.api.core.v1.PodSpec").field("containers")
+    short = strategic._merge_known(before, sent, field)
+    assert short is None or short == strategic._merge_items(before, sent, field)
+
+
+@pytest.mark.parametrize(
+    ("sent", "result"), [("b", "abc"), ("ac", "abc"), ("de", "deabc"), ("cdab", "cdab")]
+)
+def test_usual_patches_of_lists_go_the_short_way(sent: str, result: str) -> None:
+    field = strategic.Guide("io.k8s.api.core.v1.PodSpec").field("containers")
+    before, patch = ([{"name": name} for name in text] for text in ("abc", sent))
+    merged = strategic._merge_known(before, patch, field)
+    assert merged is not None
+    assert "".join(item["name"] for item in merged) == result
 
 
 def test_what_is_untyped_merges_as_a_map() -> None:

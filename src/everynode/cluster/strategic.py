@@ -187,23 +187,36 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any
 
 
 def _merge_known(original: list[Any], patch: list[Any], field: Field) -> list[Any] | None:
-    """The usual case: a patch of items that are there, in the order in which they are.
+    """The usual cases: items that are there, in their order; all of them and more; only new ones.
 
-    None when there is more to it, be it a new item, another order, a directive or a mistake.
+    None when there is more to it, be it another order, a directive or a mistake.
     """
-    key, guide, merged, at = field.key, field.items, list(original), -1
+    key, guide = field.key, field.items
     try:
-        names = [item[key] for item in original]
-        if len(set(names)) < len(names):
+        known = {item[key]: item for item in original}
+        sent = {item[key]: item for item in patch}
+        if len(known) < len(original) or len(sent) < len(patch):
             return None
-        for item in patch:
-            if DIRECTIVE in item:
-                return None
-            at = names.index(item[key], at + 1)
-            merged[at] = _merge_map(merged[at], item, guide)
-    except (KeyError, TypeError, ValueError):
+        if any(DIRECTIVE in item for item in patch):
+            return None
+    except (KeyError, TypeError):
         return None
-    return merged
+    made = {
+        name: _merge_map(known[name], item, guide) if name in known else _new_item(item)
+        for name, item in sent.items()
+    }
+    if known.keys() <= made.keys():
+        return list(made.values())
+    if known.keys().isdisjoint(made):
+        return [*made.values(), *original]
+    if [name for name in known if name in made] == list(made):
+        return list({**known, **made}.values())
+    return None
+
+
+def _new_item(item: Object) -> Object:
+    # Nulls in it mean nothing to whoever reads it; without them that is quick.
+    return {name: value for name, value in item.items() if value is not None}
 
 
 def _merge_items(original: list[Any], patch: list[Any], field: Field) -> list[Any]:
@@ -226,8 +239,7 @@ def _merge_items(original: list[Any], patch: list[Any], field: Field) -> list[An
             at = names.index(item[key])
             merged[at] = _merge_map(merged[at], item, field.items)
         else:
-            # Nulls in it mean nothing to whoever reads it; without them that is quick.
-            merged.append({name: value for name, value in item.items() if value is not None})
+            merged.append(_new_item(item))
             names.append(item[key])
     return _arrange(merged, patch, original, key)
 
