@@ -175,8 +175,10 @@ class Cache(Generic[T]):
             value = value_of(item)
             if before is not None and (old := value_of(before)) != value:
                 _drop(index, old, key)
-            if value:
-                index.setdefault(value, {})[key] = item
+            if value in index:
+                index[value][key] = item
+            elif value:
+                index[value] = {key: item}
         if before is None or not self._quiet or not _same(before, item):
             for subscriber in self._subscribers:
                 subscriber(before, item)

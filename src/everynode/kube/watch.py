@@ -240,8 +240,12 @@ class Watcher(Generic[T]):
         return PageRead(page.version, page.token)
 
     def _gather(self, body: bytes) -> None:
-        item = self._try_decode(body)
-        if item is not None and (self._keep is None or self._keep(item)):
+        try:
+            item = self._decode(body)
+        except UNREADABLE as error:
+            self._leave_out(error)
+            return
+        if self._keep is None or self._keep(item):
             self._gathered.append(item)
 
     def _hand_over(self, version: str) -> None:
@@ -310,8 +314,10 @@ class Watcher(Generic[T]):
         if self._position.state is State.WATCH_LIST:
             self._gather(body)
             return None
-        item = self._try_decode(body)
-        if item is None:
+        try:
+            item = self._decode(body)
+        except UNREADABLE as error:
+            self._leave_out(error)
             # Which one is gone cannot be read: only a list tells what is left.
             return Gone("an object that cannot be read was deleted") if kind == "DELETED" else None
         self._version = item.metadata.resource_version
@@ -358,13 +364,9 @@ class Watcher(Generic[T]):
 
     # --- Both ------------------------------------------------------------------------------
 
-    def _try_decode(self, body: bytes) -> T | None:
-        try:
-            return self._decode(body)
-        except UNREADABLE as error:
-            # One object that we cannot read must not keep us from all the others.
-            self._observer.object_left_out(self.resource, str(error))
-            return None
+    def _leave_out(self, error: Exception) -> None:
+        """One object that we cannot read must not keep us from all the others."""
+        self._observer.object_left_out(self.resource, str(error))
 
     def _note(self, outcome: Outcome, trouble: str, reason: str) -> None:
         if reason:

@@ -14,7 +14,7 @@ from everynode.cluster.rest import Api
 from everynode.cluster.watches import Watch
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream, TransportError
-from everynode.sim.clock import Killed, SimClock
+from everynode.sim.clock import TURN, Killed, SimClock
 from everynode.sim.plan import Happening
 from everynode.sim.record import Asked, Record
 from everynode.sim.refusals import refusal, refused
@@ -104,7 +104,8 @@ class Door:
         self._check()
         sky = self._sky
         if sky is None:
-            await self.clock.pause(0)
+            await TURN
+            self._check()
             return await self._serve(request)
         # Whoever reads changes nothing that would have to be justified.
         floors = self._floors(request) if request.method != "GET" else _NOTHING

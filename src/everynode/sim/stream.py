@@ -62,14 +62,19 @@ class SimStream:
 
     async def event(self) -> Event | None:
         """The next event."""
-        while not self._over() and (self._events or await self._fetch()):
+        events = self._events
+        while not self._ended:
+            if not events:
+                events.extend(await self._watch.events())
+                if not events or self._over():
+                    break
             # Mostly nothing is wrong with any stream, and nobody has to be asked what is.
             troubled = not self._sky.calm
             if troubled or self._door.clock.frozen:
                 await self._wait()
                 if self._over():
                     break
-            event = self._events.popleft()
+            event = events.popleft()
             self._listed = self._listed or b"initial-events-end" in event[1]
             if troubled:
                 if event[0] == "BOOKMARK" and self._sky.drops(self.kind, line(*event)):
@@ -79,11 +84,6 @@ class SimStream:
             self._door.tell(self._watched, event[1])
             return event
         return self._finish()
-
-    async def _fetch(self) -> bool:
-        """Wait for events; whether there are any."""
-        self._events.extend(await self._watch.events())
-        return bool(self._events) and not self._over()
 
     def _over(self) -> bool:
         return self._ended
@@ -140,7 +140,8 @@ class SimStream:
             last[key] = each
         if len(last) < len(self._events):
             self._sky.count("coalesce", len(self._events) - len(last))
-            self._events = deque(last.values())
+            self._events.clear()
+            self._events.extend(last.values())
 
     def _repeat(self, event: Event) -> None:
         """Say something twice, or something from before once more."""
