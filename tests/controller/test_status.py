@@ -156,6 +156,16 @@ async def test_a_number_that_is_back_at_once_is_not_written_at_all() -> None:
     assert (rollout.wait_for(), rollout.wait_for(available=2)) == (None, MOMENT)
 
 
+async def test_in_a_large_fleet_numbers_wait_for_each_other_and_words_do_not() -> None:
+    rollout = Rollout()
+    large = {"desired": 5000, "available": 5000}
+    written = msgspec.structs.replace(SHOWN, updated=2, **large)
+    await rollout.statuses.write(rollout.workload, written)
+    rollout.workload.ds = msgspec.structs.replace(rollout.workload.ds, status=written)
+    assert rollout.wait_for(updated=3, **large) == 2.0
+    assert rollout.wait_for(updated=5000, conditions=DONE, **large) == INTERVAL
+
+
 async def test_what_was_decided_and_is_shown_is_not_worth_a_look() -> None:
     stand = Stand()
     stand.wait(ready=1)

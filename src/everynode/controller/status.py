@@ -80,6 +80,7 @@ class _Page:
     written_at: float = 0.0
     writing: bool = False
     next_at: float = 0.0  # not before then
+    moves_at: float = 0.0  # nor, if only numbers have moved, before then
     moved_at: float | None = None  # since when numbers differ from those that are written
     conflicts: int = 0  # in a row: what we go by is older than what is there
     truce_until: float = 0.0
@@ -151,7 +152,7 @@ class Statuses:
             return page.next_at
         if page.moved_at is None:
             page.moved_at = self._clock.now()
-        return max(page.next_at, page.moved_at + MOMENT)
+        return max(page.next_at, page.moves_at, page.moved_at + MOMENT)
 
     def _page(self, workload: Workload) -> _Page:
         page = self._pages.get(workload.key)
@@ -175,12 +176,13 @@ class Statuses:
     async def _write(
         self, page: _Page, workload: Workload, status: DaemonSetStatus, request: Request
     ) -> None:
-        pause = min(max(INTERVAL, status.desired / _PER_SECOND), _LONGEST_INTERVAL)
-        done = False
+        pause, done = INTERVAL, False
         try:
             answer = await self._client.write(request, _decode_answer)
             page.version = number(answer.metadata.resource_version)
             page.written_at = self._clock.now()
+            # The more nodes, the more their numbers wait for each other; words do not.
+            page.moves_at = page.written_at + min(status.desired / _PER_SECOND, _LONGEST_INTERVAL)
             page.conflicts = 0
             # What we sent before can no longer be stored: it went by an older version.
             page.ours.clear()
