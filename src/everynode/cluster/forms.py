@@ -87,13 +87,13 @@ class Plain:
     """Objects as they are; items of lists do not repeat what the list says of them."""
 
     def __init__(self, call: Call) -> None:
-        self._call = call
-        # Mostly objects are shown as they are stored.
+        self._kind = call.kind
+        # Mostly objects are shown as they are stored, and the call is let go with its answer.
         self.one: Callable[[Record], bytes] = _BODY if call.kind.view is None else call.show
 
     def many(self, records: Sequence[Record], meta: Object) -> bytes:
         """A list, put together from stored bytes."""
-        kind = self._call.kind
+        kind = self._kind
         if kind.custom:
             meta = {"continue": "", **meta}
         head = {"kind": kind.lists, "apiVersion": kind.api_version, "metadata": meta}
@@ -107,7 +107,7 @@ class Plain:
 
     def bookmark(self, version: int, *, initial_end: bool) -> bytes:
         """An object with nothing but a version."""
-        kind = self._call.kind
+        kind = self._kind
         meta = _bookmark_meta(version, initial_end=initial_end)
         return msgspec.json.encode(
             {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}
