@@ -260,6 +260,21 @@ async def test_nothing_is_written_by_somebody_who_does_not_lead() -> None:
         assert scene.server.requests == []
 
 
+async def test_who_leads_again_goes_on_counting_in_the_same_event() -> None:
+    async with recording() as scene:
+        for number in range(SEPARATE + 1):
+            scene.created(number)
+        await scene.clock.advance(1)
+        scene.permit = 0.0
+        scene.created(SEPARATE + 1)
+        await scene.clock.advance(1)
+        scene.permit = 10.0
+        scene.created(SEPARATE + 2)
+        await scene.clock.advance(60)
+        assert len(scene.server.events) == SEPARATE + 1
+        assert list(scene.server.events.values())[-1]["count"] == 3
+
+
 async def test_what_waits_is_bounded() -> None:
     scene = Scene()
     for number in range(WAITING + 10):

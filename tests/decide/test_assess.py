@@ -91,6 +91,24 @@ def test_trouble_is_forgotten_where_nothing_is_wanted_any_more() -> None:
     assert made.reason.code == reasons.DONE
 
 
+def test_trouble_is_forgotten_at_once_where_the_node_is_held_now() -> None:
+    view = see("n1", pod(OLD), retry_at=NOW + 60, trouble="pods is forbidden")
+    made = judge_node(make(), view, in_scope=False)
+    assert (made.reason.code, made.wake_at) == (reasons.HELD, NOW + 60)
+
+
+def test_trouble_is_forgotten_where_the_node_is_gone_and_its_pod_is_left_to_others() -> None:
+    bound = NodeView("n1", None, (pod(OLD),), retry_at=NOW + 60, trouble="pods is forbidden")
+    assert judge_node(make(), bound).reason.code == reasons.NOT_ELIGIBLE
+    waiting = msgspec.structs.replace(bound, pods=(pod(OLD, scheduled=False),))
+    assert judge_node(make(), waiting).reason.code == reasons.REFUSED
+
+
+def test_trouble_stays_while_the_next_attempt_is_under_way() -> None:
+    made = judge_node(make(), see("n1", writes=(CREATE,), trouble="pods is forbidden"))
+    assert made.reason.code == reasons.REFUSED
+
+
 # --- Reasons -----------------------------------------------------------------------------------
 
 

@@ -155,17 +155,17 @@ class Recorder:
                 longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures, 10))
                 await self._clock.sleep(self._clock.jitter(longest / 2, longest))
             except KubeError as error:
-                self._drop(key, error)
+                self._drop(error)
 
     async def flush(self, seconds: float) -> None:
         """Write what waits, whatever the pace, for so long at most; for a clean end."""
         end = self._clock.monotonic() + seconds
         while self._waiting and self._clock.monotonic() < end:
-            key, entry = self._waiting.popitem(last=False)
+            _, entry = self._waiting.popitem(last=False)
             try:
                 await self._write(entry)
             except KubeError as error:
-                self._drop(key, error)
+                self._drop(error)
 
     # --- Which one ---------------------------------------------------------------------------
 
@@ -279,9 +279,9 @@ class Recorder:
             "reportingInstance": self._instance,
         }
 
-    def _drop(self, key: Key, error: KubeError) -> None:
+    def _drop(self, error: KubeError) -> None:
+        """What could not be written is lost; the event may be stored, and is counted on."""
         self.dropped += 1
-        self._entries.pop(key, None)
         # Somebody else leads now and records what it does.
         if not isinstance(error, MayNotWrite) and str(error) != self._refusal:
             self._refusal = str(error)

@@ -97,7 +97,7 @@ def _wish(node: Situation) -> Wish:
 
 def _explain(node: Situation, wish: Wish) -> Reason:
     view = node.view
-    if view.trouble and (wish.queue or node.busy):  # else it is over, whatever it was
+    if view.trouble and (wish.queue or view.writes):  # else it is over, whatever it was
         return Reason(reasons.REFUSED, reasons.shorten(view.trouble))
     if wish.reason is not None:
         return wish.reason
@@ -155,6 +155,8 @@ def _assess_vanished(plan: Plan, view: NodeView, now: float) -> Assessment:
     steps = () if idle else remove_all(plan, waiting, Because.VANISHED)
     code = reasons.TERMINATING if waiting else reasons.NOT_ELIGIBLE
     reason = Reason(code, f"node {view.name} does not exist")
+    if view.trouble and (waiting or view.writes):
+        reason = Reason(reasons.REFUSED, reasons.shorten(view.trouble))
     creating = sum(write.kind is Pending.CREATE for write in view.writes)
     return Assessment(
         name=view.name,
@@ -162,7 +164,7 @@ def _assess_vanished(plan: Plan, view: NodeView, now: float) -> Assessment:
         revision="",
         eligibility=_NO_NODE,
         profile=EMPTY._replace(creating=creating, changing=len(view.writes) - creating),
-        reason=Reason(reasons.REFUSED, reasons.shorten(view.trouble)) if view.trouble else reason,
+        reason=reason,
         queue=Queue.WORK if steps else Queue.NONE,
         steps=steps,
         wake_at=view.retry_at if view.retry_at > now else None,
