@@ -28,9 +28,12 @@ class Willing:
     def __init__(self, stored: Sequence[Object]) -> None:
         self._stored = stored
         self.created: list[bytes] = []
+        self.gone = ""  # the name of a revision that somebody deleted
         self.refusal: Response | None = None
 
     async def send(self, request: Request) -> Response:
+        if self.gone and request.path.endswith(f"/{self.gone}"):
+            return failure(404, "NotFound")
         if request.method == "GET":
             return Response(200, msgspec.json.encode({"metadata": {}, "items": self._stored}))
         if self.refusal is not None:
@@ -61,10 +64,11 @@ class Stand:
         self.workload = Workload(make().ds, {})
         self.server = Willing(stored)
         self.notebook = Notebook()
+        self.cache = Cache[ControllerRevision](indexes={"owner": lambda _: self.workload.key})
         self.history = History(
             Client(self.server, self.clock),
             self.clock,
-            cache=Cache[ControllerRevision](indexes={"owner": lambda _: self.workload.key}),
+            cache=self.cache,
             again=lambda *_: None,
             teller=self.notebook,
         )
@@ -85,6 +89,26 @@ async def test_nothing_is_written_before_all_revisions_are_seen() -> None:
     assert stand.server.created == []
     await stand.make("agent-1")
     assert len(stand.server.created) == 1
+
+
+async def test_a_revision_that_is_gone_is_not_taken_for_stored_because_its_watch_is_silent() -> (
+    None
+):
+    stand = Stand()
+    await stand.make("agent-0")
+    stand.server.gone = "agent-0"
+    await stand.make("agent-1")
+    assert not stand.cache.all()  # and the choice is another
+    assert len(stand.server.created) == 1
+    await stand.make("agent-1")
+    assert len(stand.server.created) == 2
+
+
+async def test_a_revision_that_lost_its_labels_is_not_taken_for_gone() -> None:
+    stand = Stand()
+    await stand.make("agent-0")
+    await stand.make("agent-1")
+    assert list(stand.cache.all()) == ["default/agent-0", "default/agent-1"]
 
 
 async def test_a_lost_revision_is_made_anew_at_once_and_then_later_and_later() -> None:

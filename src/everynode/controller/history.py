@@ -143,17 +143,34 @@ class History:
             self._again(workload.key, max(self._clock.now(), again_at))
 
     async def _sees_all(self, workload: Workload) -> bool:
-        """Whether the cache has every revision; else it has them now, and the choice is another.
+        """Whether the cache has what is stored; else it has that now, and the choice is another.
 
-        The watch of DaemonSets may be ahead of that of revisions, and a number is given only once.
+        The watch of DaemonSets may be ahead of that of revisions, which may even be dead. A number
+        is given only once, and no target comes from a revision that is gone.
         """
         scope = selected_by(workload.ds)
         if scope is None:
             return True
         seen = dict(self._cache.by("owner", workload.key))
-        for revision in await self._client.read_all(REVISIONS, _decoder.one, scope=scope):
+        listed = await self._client.read_all(REVISIONS, _decoder.one, scope=scope)
+        for revision in listed:
             self._cache.upsert(revision)
+        uids = {each.metadata.uid for each in listed}
+        for held in seen.values():
+            if held.metadata.uid not in uids and await self._is_gone(held):
+                self._cache.delete(held)
         return seen == self._cache.by("owner", workload.key)
+
+    async def _is_gone(self, held: ControllerRevision) -> bool:
+        """Whether a revision that was not listed is no more; it may only have lost its labels."""
+        meta = held.metadata
+        try:
+            await self._client.read(
+                verbs.get(REVISIONS, meta.name, namespace=meta.namespace), bytes
+            )
+        except NotFound:
+            return True
+        return False
 
     async def _write(self, workload: Workload, action: RevisionAction) -> None:
         request = revision_request(action, workload.ds.namespace)
