@@ -9,7 +9,7 @@ from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, RollingType
 from everynode.api.objects import Pod
 from everynode.sim.invariants.promise import Invariant
-from everynode.sim.invariants.referee import is_preparing
+from everynode.sim.invariants.referee import is_blocked, is_preparing
 from everynode.sim.invariants.views import owner_uid
 from everynode.sim.record import Asked, Commit, Record
 
@@ -68,4 +68,6 @@ def most(ds: DaemonSet, pod: Pod) -> int:
 def _marks(ds: DaemonSet, pod: Pod) -> int:
     """How many writes tell a pod that it is to go; the hook for which they were may be gone."""
     hook = ds.pre_delete
-    return 2 * is_preparing(pod) if hook is None else 1 + hook.mark_not_ready
+    if hook is None:
+        return 2 if is_preparing(pod) else int(is_blocked(pod))
+    return 1 + hook.mark_not_ready
