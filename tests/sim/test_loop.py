@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 
 import pytest
 
 from everynode.sim.clock import Killed, SimClock
-from everynode.sim.loop import SimLoop, Stuck, run
+from everynode.sim.loop import Endless, SimLoop, Stuck, run
 
 
 def test_waiting_a_day_takes_no_time() -> None:
@@ -64,6 +65,43 @@ def test_waiting_for_nobody_is_noticed() -> None:
 
     with pytest.raises(Stuck):
         run(wait())
+
+
+class ShortLoop(SimLoop):
+    MOST_AT_ONCE = MOST_STANDSTILLS = 1000
+
+
+async def spin() -> None:
+    for _ in count():
+        await asyncio.sleep(0)
+
+
+def test_a_task_that_lets_no_time_pass_is_named() -> None:
+    with pytest.raises(Endless, match=r"something spins at 0\.000 s: spin$"):
+        run(spin(), loop=ShortLoop())
+
+
+def test_a_timer_that_lets_no_time_pass_is_named() -> None:
+    loop = ShortLoop()
+
+    def ring() -> None:
+        loop.call_later(0, ring)
+
+    async def wait() -> None:
+        loop.call_later(5, ring)
+        await asyncio.sleep(10)
+
+    with pytest.raises(Endless, match=r"something spins at 5\.000 s: .*ring;"):
+        run(wait(), loop=loop)
+
+
+def test_what_happens_often_but_in_its_time_is_no_spinning() -> None:
+    async def tick() -> None:
+        for _ in range(5000):
+            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)
+
+    run(tick(), loop=ShortLoop())
 
 
 def test_timeouts_of_asyncio_go_by_virtual_time() -> None:

@@ -12,9 +12,9 @@ import contextvars
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextvars import copy_context
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 from weakref import WeakSet
 
@@ -23,6 +23,7 @@ import msgspec
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 _RESOLUTION: Final = 1e-6  # seconds; no timer waits for less
+_MOST_NAMED: Final = 3
 _LAST_TURNS: Final = 1000  # given to tasks that have to clean up when everything is over
 
 
@@ -55,18 +56,27 @@ class _Call(msgspec.Struct, eq=False):
         """At what virtual time a timer is due."""
         return self.at
 
+    def name(self) -> str:
+        """What is called: a task by what it does, and not by the way it takes its steps."""
+        task = getattr(self.callback, "__self__", None)
+        called = task.get_coro() if isinstance(task, asyncio.Task) else self.callback
+        return str(getattr(called, "__qualname__", type(called).__name__))
+
 
 class SimLoop(asyncio.BaseEventLoop):
     """Runs tasks in virtual time; jumps to the next timer whenever nothing is ready."""
 
     # Callbacks at one instant beyond which something spins; a fleet of 5,000 needs fewer.
-    MOST_AT_ONCE = 5_000_000
+    MOST_AT_ONCE = 1_000_000
+    # Timers rung one after the other at one instant beyond which they ring for ever.
+    MOST_STANDSTILLS = 1_000_000
 
     def __init__(self, seed: object = 0) -> None:
         self._running = False  # the base asks for it while it is made
         super().__init__()
         self._random = random.Random(f"{seed}/loop")
         self._now = 0.0
+        self._standstills = 0  # jumps to the instant that it was already
         self._ready: deque[_Call] = deque()
         self._timers: list[tuple[float, float, int, _Call]] = []
         self._count = 0
@@ -156,7 +166,7 @@ class SimLoop(asyncio.BaseEventLoop):
             except BaseException as error:
                 what = f"a callback failed: {call!r}"
                 self.call_exception_handler({"message": what, "exception": error})
-        raise Endless(f"something spins at {self._now:.3f} s: {list(ready)[:3]}")
+        raise self._endless(ready)
 
     def _jump(self) -> None:
         """Go to the next instant at which something happens."""
@@ -165,11 +175,20 @@ class SimLoop(asyncio.BaseEventLoop):
             heapq.heappop(timers)
         if not timers:
             raise Stuck("everybody waits and nobody will come")
-        self._now = max(self._now, timers[0][0])
+        if timers[0][0] > self._now:
+            self._now, self._standstills = timers[0][0], 0
+        else:
+            self._standstills += 1
+            if self._standstills > self.MOST_STANDSTILLS:
+                raise self._endless(each[3] for each in timers)
         while timers and timers[0][0] <= self._now:
             call = heapq.heappop(timers)[3]
             if not call.dropped:
                 ready.append(call)
+
+    def _endless(self, calls: Iterable[_Call]) -> Endless:
+        names = "; ".join(each.name() for each in islice(calls, _MOST_NAMED))
+        return Endless(f"something spins at {self._now:.3f} s: {names or 'what ran last'}")
 
     def stop(self) -> None:
         """End the present run after this turn."""

@@ -50,3 +50,20 @@ async def test_a_call_may_ask_for_another() -> None:
         await asyncio.sleep(2)
         assert calls == ["first", "second"]
         running.cancel()
+
+
+@virtual
+async def test_a_call_that_asks_for_itself_for_ever_lets_others_have_their_turn() -> None:
+    timers, calls = Timers(LoopClock()), list[float]()
+
+    def again() -> None:
+        calls.append(timers.now())
+        assert len(calls) < 100
+        timers.after(0, again)
+
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(timers.run())
+        timers.after(0, again)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        running.cancel()

@@ -323,16 +323,18 @@ class PodLife:
         return self.initialized and all(map(_ID, self.containers))
 
     def _advance_containers(self, now: float) -> None:
+        # What has begun goes on, even if a sidecar before it ends and is waited for again.
+        may_begin = True
         for life in self.init:
-            life.begin(now)
+            if may_begin:
+                life.begin(now)
             life.advance(now)
             self._end_init(life, now)
-            if not _done(life):
-                break
-        else:
-            for life in self.containers:
+            may_begin = may_begin and _done(life)
+        for life in self.containers:
+            if may_begin:
                 life.begin(now)
-                life.advance(now)
+            life.advance(now)
         if self.containers and all(map(_OVER, self.containers)):
             self.course = Course.OVER
         self._advance_resize(now)
@@ -351,6 +353,9 @@ class PodLife:
             self.deadline = now + self.started + self.behaviour.scaled(allowed) - self.wall()
 
     def _note_until(self) -> None:
+        if self.course is not Course.LIVING:
+            self.until = NEVER  # its deadline, too, is nothing to it any more
+            return
         until = self.deadline if self.resize is None else min(self.deadline, self.resize.done_at)
         self.until = min((until, *map(_UNTIL, self.init), *map(_UNTIL, self.containers)))
 

@@ -53,6 +53,7 @@ class Timers:
                 await self._clock.sleep(self._sleeping_until - self.now())
 
     def _call_due(self) -> None:
-        now = self.now()
-        while self._heap and self._heap[0][0] <= now:
+        # What is asked for meanwhile waits until others had their turn, whatever asks for it.
+        now, last = self.now(), self._count
+        while self._heap and self._heap[0][0] <= now and self._heap[0][1] <= last:
             heapq.heappop(self._heap)[2]()
