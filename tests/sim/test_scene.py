@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from everynode.sim.loop import SimLoop
 from everynode.sim.manifest import daemonset
 from everynode.sim.plan import Happening, Plan
@@ -27,10 +29,10 @@ def _copy(scene: Scene) -> tuple[int, float, dict[str, Any]]:
     return scene.version, scene.time, {part: dict(getattr(scene, part)) for part in PARTS}
 
 
-def _played() -> tuple[World, list[tuple[int, float, dict[str, Any]]]]:
+def _played(plan: Plan = PLAN) -> tuple[World, list[tuple[int, float, dict[str, Any]]]]:
     """A world at its end, and copies of every state there has been."""
-    loop = SimLoop(PLAN.seed)
-    world = World(loop, PLAN)
+    loop = SimLoop(plan.seed)
+    world = World(loop, plan)
     known = [_copy(world.record.scene)]
 
     def keep(commit: Commit) -> None:
@@ -68,3 +70,15 @@ def test_the_states_of_a_part_lead_back_to_what_somebody_surely_knew() -> None:
             if not found or dict(state) != found[-1]:
                 found.append(dict(state))
         assert found == expected
+
+
+def test_what_somebody_wrote_is_seen_beside_what_others_have_taken_away_unseen() -> None:
+    gone = Happening("delete-revision", at=8.0)
+    world, _ = _played(msgspec.structs.replace(PLAN, happenings=(gone, *PLAN.happenings)))
+    first, lost, second = (c for c in world.record.commits if c.kind == "controllerrevisions.apps")
+    assert (first.actor, lost.type) == (second.actor, "DELETED")
+    scenes, both = world.record.scenes, {first.after.metadata.name, second.after.metadata.name}
+    found = list(scenes.beside("revisions", first.version, second.actor))
+    assert [set(state) for state, _ in found] == [both]
+    assert not list(scenes.beside("revisions", lost.version, second.actor))
+    assert not list(scenes.beside("revisions", first.version, "somebody else"))

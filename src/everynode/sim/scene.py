@@ -84,6 +84,25 @@ class Scenes:
                 state = _undo(state, commit)
                 yield state, commit.version - 1
 
+    def beside(self, part: str, floor: int, actor: str) -> Iterator[tuple[Any, int]]:
+        """States that never were and can be seen all the same, newest first.
+
+        A process knows what it wrote by the answers, and not yet what others had changed before.
+        """
+        known = self[-2].version
+        state, own = getattr(self[-2], part), set()
+        for commit in reversed(self._changes.get(part, ())):
+            if commit.version <= floor:
+                return
+            if commit.version > known:
+                continue
+            if commit.actor == actor:
+                own.add(_key_of(commit))
+            elif _key_of(commit) not in own:
+                state = _undo(state, commit)
+                if own:
+                    yield state, commit.version - 1
+
     def add(self, commit: Commit) -> None:
         """One more step of history, the last of the commits."""
         now, part = self._now, _PART.get(commit.kind)

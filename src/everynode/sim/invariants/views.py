@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Final
 
 from everynode.api.objects import Pod
@@ -74,7 +74,7 @@ def views(record: Record, commit: Commit) -> Iterator[tuple[Scene, int]]:
             yield scene, scene.version
             if scene.version <= floors.highest:
                 break
-    yield from _mixed(scenes, floors)
+    yield from _mixed(scenes, floors, commit.actor)
 
 
 class _Floors:
@@ -99,12 +99,15 @@ def _kind_of_set(commit: Commit) -> str:
     return f"daemonsets.{owner.group}" if owner is not None else ""
 
 
-def _mixed(scenes: Scenes, floors: _Floors) -> Iterator[tuple[Scene, int]]:
+def _mixed(scenes: Scenes, floors: _Floors, actor: str) -> Iterator[tuple[Scene, int]]:
     parts = (
         scenes.states("pods", floors.pods),
         scenes.states("nodes", floors.nodes),
         scenes.states("sets", floors.sets),
-        scenes.states("revisions", floors.revisions),
+        chain(
+            scenes.states("revisions", floors.revisions),
+            scenes.beside("revisions", floors.revisions, actor),
+        ),
     )
     # Of no part more states are needed than there are combinations to be tried.
     each = (islice(states, _MOST + 1) for states in parts)
