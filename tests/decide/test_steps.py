@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from everynode.api.daemonset import Hook
+from everynode.api.daemonset import Amount, Hook, Strategy
 from everynode.decide.actions import Because, CreatePod, DeletePod, PatchPod, PodAction
 from everynode.decide.name import pod_name
 from everynode.decide.steps import Do, Step, as_write, build, remove
@@ -22,6 +22,17 @@ def test_strangers_that_hold_the_name_make_another_one() -> None:
     [action] = decide(make(), [see("n1", strangers=("someone",))]).actions
     assert isinstance(action, CreatePod)
     assert action.name == pod_name("agent", "ds", "n1", NEW, (), ("someone",))
+    assert action.body["metadata"]["name"] == action.name
+
+
+@pytest.mark.parametrize("carried", [OLD, ""])
+def test_a_pod_of_another_revision_that_holds_the_name_makes_another_one(carried: str) -> None:
+    # It was made of the target once and updated in place since, or has lost its hash.
+    holder = pod(carried, name=pod_name("agent", "ds", "n1", NEW))
+    plan = make(strategy=Strategy(max_unavailable=Amount(0), max_surge=Amount(1)))
+    [action] = decide(plan, [see("n1", holder)]).actions
+    assert isinstance(action, CreatePod)
+    assert action.name == pod_name("agent", "ds", "n1", NEW, (holder.uid,))
     assert action.body["metadata"]["name"] == action.name
 
 

@@ -94,7 +94,13 @@ def _create(plan: Plan, view: NodeView, step: Step) -> CreatePod:
         failures=failures,
         by_scheduler=plan.by_scheduler,
     )
-    return CreatePod(view.name, step.revision, body["metadata"]["name"], body, step.because)
+    name = body["metadata"]["name"]
+    # A pod that stays may have been made of this revision and carry another hash since: it was
+    # updated in place, or somebody took its label. Then the new one needs a name of its own.
+    held = tuple(pod.uid for pod in view.pods if pod.name == name)
+    if held:
+        return _create(plan, view, msgspec.structs.replace(step, replaced=(*step.replaced, *held)))
+    return CreatePod(view.name, step.revision, name, body, step.because)
 
 
 def _delete(view: NodeView, pod: Pod, because: Because) -> DeletePod:
