@@ -7,7 +7,7 @@ A node that falls silent under the new version is no excuse for taking the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import ClassVar
 
 from everynode.api import keys
@@ -16,7 +16,7 @@ from everynode.api.objects import Pod
 from everynode.sim.clock import EPOCH
 from everynode.sim.invariants.promise import SETS, Invariant
 from everynode.sim.invariants.referee import Referee, gate_closed, is_true, meaning, node_of, wants
-from everynode.sim.invariants.views import Doubt, owner_uid, taken_pod, views
+from everynode.sim.invariants.views import Doubt, owner_uid, taken_pod, taken_since, views
 from everynode.sim.record import Asked, Commit, Record, Scene
 
 
@@ -75,7 +75,7 @@ class Harm(Invariant):
             course.works = True
             return
         most = self._look_back(course, referee.ds.uid, commit.asked)
-        if len(course.hurt) > most:
+        if len(course.hurt) > most and not self._seems_to_work(commit, pod, referee.ds):
             names = " ".join(sorted(course.hurt))
             yield f"{pod.name}: a version that works nowhere has taken {names}, {most} may go"
 
@@ -93,6 +93,21 @@ class Harm(Invariant):
                     return True
         except Doubt:
             return True
+        return False
+
+    def _seems_to_work(self, commit: Commit, pod: Pod, wanted: DaemonSet) -> bool:
+        """Whether the version is available by now in some view, whatever has become of it unseen.
+
+        There are not too many views to tell, or the pod would have been excused.
+        """
+        assert commit.asked is not None
+        for scene, version in views(self.record, commit):
+            ds = scene.sets.get(wanted.uid)
+            if ds is None or ds.template != wanted.template or pod.uid not in scene.pods:
+                continue
+            taken = taken_since(self.record, commit, version)
+            if _works(Referee(scene, ds, commit.asked.now), taken):
+                return True
         return False
 
     def _look_back(self, course: _Course, uid: str, asked: Asked) -> int:
@@ -128,10 +143,10 @@ def _allowed(referee: Referee) -> int:
     return 0 if referee.surging else referee.limit
 
 
-def _works(referee: Referee) -> bool:
+def _works(referee: Referee, taken: Collection[str] = ()) -> bool:
     """Whether the version is available somewhere."""
     own = (pod for pods in referee.pods.values() for pod in pods)
-    return any(referee.at_target(pod) and referee.is_up(pod) for pod in own)
+    return any(referee.at_target(pod) and referee.is_up(pod, taken) for pod in own)
 
 
 def _is_in_the_way(referee: Referee, pod: Pod) -> bool:
