@@ -18,7 +18,9 @@ from everynode.decide.claim import (
     claim_revision,
     owner_reference,
     release_patch,
+    show_patch,
 )
+from everynode.decide.inplace_state import State, write_state
 from tests.decide.samples import NOW, advanced, native, pod, template
 
 KRUISE = advanced(template())
@@ -109,6 +111,32 @@ def test_adoption_writes_one_controller_for_the_pod_that_was_looked_at() -> None
 def test_release_removes_only_our_reference() -> None:
     body = release_patch(KRUISE, pod()).body
     assert body["metadata"]["ownerReferences"] == [{"$patch": "delete", "uid": "ds-uid"}]
+
+
+@pytest.mark.parametrize(
+    ("record", "made_of", "hash"),
+    [
+        (None, "old", "old"),
+        (None, "", ""),
+        (write_state(State("new")), "old", "new"),  # its name is still that of the old revision
+        (write_state(State("new")), "", "new"),
+        (write_state(State("")), "old", "old"),
+        (write_state(State("no label")), "old", "old"),
+        ("unreadable", "old", "old"),
+    ],
+)
+def test_a_pod_that_lost_its_hash_gets_that_of_its_last_update_in_place(
+    record: str | None, made_of: str, hash: str
+) -> None:
+    noted = {} if record is None else {keys.INPLACE_STATE: record}
+    found = pod(metadata={"labels": {"app": "agent"}, "annotations": noted})
+    assert show_patch(found, made_of).body == {
+        "metadata": {
+            "labels": {keys.REVISION_HASH: hash},
+            "uid": "pod-uid",
+            "resourceVersion": "42",
+        }
+    }
 
 
 def test_revisions_are_claimed_the_same_way() -> None:

@@ -2,7 +2,8 @@
 
 The pod watch shows only pods that carry a revision's hash. Orphans without one are found by a live
 list: when a DaemonSet appears and, of such pods alone, now and then afterwards. Adopting one gives
-it an empty hash, which brings it into the watch as a pod of no known revision.
+it the hash that its last in-place update recorded, or an empty one: that brings it into the watch,
+if need be as a pod of no known revision.
 
 Nothing is decided of a DaemonSet that was just found, or for which an orphan was just seen, before
 its orphans are adopted and the cache shows it: else it would get a second pod on their nodes.
@@ -23,16 +24,17 @@ from everynode.clock import Clock
 from everynode.controller.calls import pod_request, revision_request, selected_by
 from everynode.controller.observe import World, resource_of
 from everynode.controller.workload import Workload
-from everynode.decide.actions import Because, PatchPod, PodAction
+from everynode.decide.actions import PatchPod, PodAction
 from everynode.decide.claim import (
     Claim,
     adopt_patch,
     adopt_revision_patch,
     claim,
     claim_revision,
+    lost_hash,
     release_patch,
+    show_patch,
 )
-from everynode.decide.patch import patch_pod
 from everynode.kube import verbs
 from everynode.kube.cache import Cache, key_of, number
 from everynode.kube.client import Client
@@ -156,7 +158,7 @@ class Adoption:
         revisions = await self._client.read_all(REVISIONS, _decode_revision, scope=scope)
         for pod in pods:
             if claim(ds, pod) is Claim.OWN and REVISION_HASH not in pod.metadata.labels:
-                await self._patch(workload, _show(pod))
+                await self._patch(workload, show_patch(pod))
         orphans = [pod for pod in pods if claim(ds, pod) is Claim.ADOPT]
         lost = [each for each in revisions if claim_revision(ds, each) is Claim.ADOPT]
         # Adopting for a DaemonSet that is being deleted would destroy what its owner set free.
@@ -195,11 +197,6 @@ def _drop_seen(waiting: dict[str, int], cache: Cache[Any]) -> None:
             del waiting[key]
 
 
-def _show(pod: Pod) -> PatchPod:
-    """Give a pod of ours back the label by which we see it; of what revision it was is lost."""
-    return patch_pod(pod, Because.RELABEL, metadata={"labels": {REVISION_HASH: ""}})
-
-
 def _visible(patch: PatchPod, pod: Pod) -> PatchPod:
     """Give an adopted pod the label by which we see our pods, if it lacks it.
 
@@ -208,7 +205,7 @@ def _visible(patch: PatchPod, pod: Pod) -> PatchPod:
     metadata: dict[str, Any] = patch.body["metadata"]
     labels: dict[str, str | None] = metadata.setdefault("labels", {})
     if REVISION_HASH not in pod.metadata.labels:
-        labels[REVISION_HASH] = ""
+        labels[REVISION_HASH] = lost_hash(pod)
     if POD_TEMPLATE_GENERATION in pod.metadata.labels:
         labels[POD_TEMPLATE_GENERATION] = None
     return patch

@@ -18,7 +18,7 @@ from everynode.controller.calls import pod_request
 from everynode.controller.workload import Workload
 from everynode.controller.writes import Write, parse_version, version_of
 from everynode.decide.actions import Because, CreatePod, DeletePod, PatchPod, PodAction
-from everynode.decide.claim import Claim, claim, is_owner, release_patch
+from everynode.decide.claim import Claim, claim, is_owner, release_patch, show_patch
 from everynode.kube import verbs
 from everynode.kube.client import Client, MayNotWrite
 from everynode.kube.errors import (
@@ -208,15 +208,7 @@ class Applier:
 
     async def _label(self, workload: Workload, write: Write, holder: Pod) -> None:
         assert isinstance(write.action, CreatePod)
-        body = {
-            "metadata": {
-                "uid": holder.uid,
-                "resourceVersion": holder.metadata.resource_version,
-                "labels": {REVISION_HASH: write.action.revision},
-            }
-        }
-        patch = PatchPod(write.action.node, holder.name, holder.uid, body, Because.RELABEL)
-        await self._patch(workload, patch)
+        await self._patch(workload, show_patch(holder, write.action.revision))
         workload.forget(write.action.node, write)
 
     async def _patch(self, workload: Workload, action: PatchPod) -> None:

@@ -34,7 +34,7 @@ class Because(enum.StrEnum):
     GATE = "Gate"  # a readiness gate written
     ADOPT = "Adopt"
     RELEASE = "Release"
-    RELABEL = "Relabel"  # duplicate revisions merged
+    RELABEL = "Relabel"  # duplicate revisions merged, or a lost hash put back
     PULL = "Pull"  # an image fetched ahead of the update
     PULLED = "Pulled"  # the images are there, or cannot be had
 

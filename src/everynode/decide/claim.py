@@ -9,8 +9,14 @@ from typing import Any
 from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, Flavour, LabelSelector, Requirement
 from everynode.api.objects import ControllerRevision, ObjectMeta, OwnerReference, Pod, PodMeta
-from everynode.api.selector import Matcher, SelectorError, compile_selector
+from everynode.api.selector import (
+    Matcher,
+    SelectorError,
+    compile_selector,
+    label_value_faults,
+)
 from everynode.decide.actions import Because, PatchPod, PatchRevision
+from everynode.decide.inplace_state import read_state
 from everynode.decide.patch import patch_pod
 
 
@@ -88,6 +94,24 @@ def release_patch(ds: DaemonSet, pod: Pod) -> PatchPod:
     """Let a pod go whose labels no longer match; it runs on, nobody's."""
     gone = {"$patch": "delete", "uid": ds.uid}
     return patch_pod(pod, Because.RELEASE, metadata={"ownerReferences": [gone]})
+
+
+def show_patch(pod: Pod, made_of: str = "") -> PatchPod:
+    """Give a pod of ours back the label by which we see it."""
+    labels = {keys.REVISION_HASH: lost_hash(pod, made_of)}
+    return patch_pod(pod, Because.RELABEL, metadata={"labels": labels})
+
+
+def lost_hash(pod: Pod, made_of: str = "") -> str:
+    """The hash that a pod without one must have had; empty if nothing tells.
+
+    `made_of` is the revision it was created from, where that is known. An in-place update has
+    taken it to another since, which its record names: both are always written together.
+    """
+    state = read_state(pod)
+    recorded = state.revision if state is not None else ""
+    # Anybody can write a record; what is no label would be refused for ever.
+    return made_of if label_value_faults(recorded) else recorded or made_of
 
 
 def adopt_revision_patch(ds: DaemonSet, revision: ControllerRevision) -> PatchRevision:
