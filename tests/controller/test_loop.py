@@ -84,7 +84,7 @@ def test_a_batch_does_not_fall_apart_from_one_step_to_the_next(
 
 def test_what_moves_is_looked_at_also_when_the_look_before_came_to_nothing() -> None:
     controller = Controller(NoServer(), ManualClock(), Options())
-    controller._assemble()
+    controller._assemble({})
     workload = Workload(make().ds, {})
     workload.quieten(0.0)  # long ago, and nothing has been decided since
     controller.world.moved(workload)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
+from everynode.api.daemonset import Flavour
 from everynode.api.decode import Decoder
 from everynode.api.objects import Pod
+from everynode.api.versions import decode_daemonset
 from everynode.cluster.local import LocalTransport
 from everynode.cluster.machinery.behaviour import Behaviour
 from everynode.cluster.machinery.run import Machinery
@@ -152,3 +155,41 @@ async def _play_two_terms(loop: SimLoop) -> None:
 def test_a_write_of_an_earlier_term_is_awaited_before_the_next_begins() -> None:
     loop = SimLoop()
     run(_play_two_terms(loop), loop=loop)
+
+
+async def _play_truce(loop: SimLoop, end: Callable[[Stand], None], *, kept: bool) -> None:
+    stand = Stand(loop)
+    await stand.machinery.ready()
+    await stand.client.write(verbs.create(ADVANCED, daemonset(), namespace="default"), bytes)
+
+    async def told() -> bool:
+        decode = partial(decode_daemonset, flavour=Flavour.ADVANCED)
+        (ds,) = await stand.client.read_all(ADVANCED, decode)
+        return ds.status.ready == 3
+
+    await stand.until(told)
+    await stand.clock.sleep(5)
+    other = {"status": {"numberReady": 1}}
+    await stand.client.write(
+        verbs.patch(ADVANCED, "agent", other, namespace="default", subresource="status"), bytes
+    )
+    await stand.clock.sleep(1)
+    end(stand)
+    await stand.clock.sleep(30)
+    assert await told() is not kept
+    await stand.until(told)
+    await stand.end()
+
+
+def test_a_truce_outlives_the_term_that_ends_because_the_clock_is_set() -> None:
+    loop = SimLoop()
+    run(_play_truce(loop, lambda stand: stand.clock.jump(-5), kept=True), loop=loop)
+
+
+def test_a_truce_ends_when_the_lead_is_lost() -> None:
+    def lose_and_win(stand: Stand) -> None:
+        stand.turns.lose()
+        loop.call_later(1, stand.turns.win)
+
+    loop = SimLoop()
+    run(_play_truce(loop, lose_and_win, kept=False), loop=loop)

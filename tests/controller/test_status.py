@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus
 from everynode.api.objects import Condition
-from everynode.controller.status import INTERVAL, MOMENT, Statuses
+from everynode.controller.status import INTERVAL, MOMENT, Statuses, Teller, Truces
 from everynode.controller.workload import Workload
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
@@ -45,19 +46,33 @@ class Nobody:
         raise AssertionError("nobody else writes here")
 
 
-class Stand:
+class Somebody(Nobody):
     def __init__(self) -> None:
+        self.told: list[float] = []
+
+    def contested(self, workload: Workload, seconds: float) -> None:
+        self.told.append(seconds)
+
+
+class Stand:
+    def __init__(self, teller: Teller | None = None) -> None:
         self.clock = ManualClock()
         self.server = Server()
+        self.teller = teller or Nobody()
+        self.truces: Truces = {}
+        self.asked: list[float] = []  # when to look again
+        self.workload = Workload(make().ds, {})
+        self.begin_term()
+        self.see(version=100)
+
+    def begin_term(self) -> None:
         self.statuses = Statuses(
             Client(self.server, self.clock),
             self.clock,
             again=lambda _, when: self.asked.append(when),
-            teller=Nobody(),
+            teller=self.teller,
+            truces=self.truces,
         )
-        self.asked: list[float] = []  # when to look again
-        self.workload = Workload(make().ds, {})
-        self.see(version=100)
 
     def see(self, *, version: int, ready: int = 0) -> bool:
         """What the watch shows; whether that is worth a look."""
@@ -182,3 +197,37 @@ async def test_what_was_decided_while_another_status_was_written_is_looked_at_ag
     await writing
     assert stand.asked == [stand.clock.now() + INTERVAL]
     assert stand.see(version=101, ready=1) is True
+
+
+# --- What another writes -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", [-5.0, 3600.0])
+async def test_a_truce_lasts_its_time_although_the_clock_is_set(by: float) -> None:
+    somebody = Somebody()
+    stand = Stand(somebody)
+    stand.see(version=101, ready=7)
+    await stand.clock.advance(20.0)
+    stand.clock.jump(by)
+    assert stand.statuses.truce_until(stand.workload) == stand.clock.now() + 40.0
+    stand.begin_term()
+    assert stand.statuses.truce_until(stand.workload) == stand.clock.now() + 40.0
+    await stand.clock.advance(40.0)
+    assert stand.statuses.truce_until(stand.workload) == 0.0
+    assert somebody.told == [60.0, 0.0]
+
+
+async def test_whoever_goes_on_writing_is_left_alone_for_longer_and_longer() -> None:
+    stand = Stand(Somebody())
+    stand.see(version=101, ready=7)
+    await stand.clock.advance(60.0)
+    assert stand.statuses.truce_until(stand.workload) == 0.0
+    stand.see(version=102, ready=8)
+    assert stand.statuses.truce_until(stand.workload) == stand.clock.now() + 120.0
+
+
+async def test_a_truce_ends_with_its_daemonset() -> None:
+    stand = Stand(Somebody())
+    stand.see(version=101, ready=7)
+    stand.statuses.forget(stand.workload)
+    assert stand.statuses.truce_until(stand.workload) == 0.0

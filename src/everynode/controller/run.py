@@ -20,7 +20,7 @@ from everynode.controller.observe import World
 from everynode.controller.prepull import PrePull
 from everynode.controller.queue import Queue
 from everynode.controller.report import Report
-from everynode.controller.status import Statuses
+from everynode.controller.status import Statuses, Truces
 from everynode.kube.client import Client
 from everynode.kube.transport import Transport
 
@@ -117,25 +117,37 @@ class Controller:
             await watcher.settled()
         while True:
             await self.leadership.elected()
-            # A write of an earlier term of ours may still happen: it must be in what we list.
-            await self.client.settle()
-            # What was listed before the term began may lack the last leader's last writes.
-            async with asyncio.TaskGroup() as group:
-                for watcher in self.watchers:
-                    if not watcher.missing:
-                        group.create_task(watcher.refresh())
-            await self._serve_term()
+            await self._lead()
 
-    async def _serve_term(self) -> None:
-        self.world.start_over()
-        loop = self._assemble()
+    async def _lead(self) -> None:
+        """Work until the lead is lost.
+
+        A clock that is set begins a new term, but whom we have made a truce with we still know.
+        Others who lead write the statuses that we would have: no truce outlives a lost lead.
+        """
+        truces: Truces = {}
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(loop.run()),
-                group.create_task(self.leadership.lost()),
-                group.create_task(self._clock_set()),
-            ]
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            lost = group.create_task(self.leadership.lost())
+            while not lost.done():
+                await self._catch_up()
+                if not lost.done():
+                    await self._serve_term(lost, truces)
+
+    async def _catch_up(self) -> None:
+        # A write of an earlier term of ours may still happen: it must be in what we list.
+        await self.client.settle()
+        # What was listed before the term began may lack the last leader's last writes.
+        async with asyncio.TaskGroup() as group:
+            for watcher in self.watchers:
+                if not watcher.missing:
+                    group.create_task(watcher.refresh())
+
+    async def _serve_term(self, lost: asyncio.Task[None], truces: Truces) -> None:
+        self.world.start_over()
+        loop = self._assemble(truces)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(loop.run()), group.create_task(self._clock_set())]
+            await asyncio.wait((lost, *tasks), return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 task.cancel()
 
@@ -149,7 +161,7 @@ class Controller:
         while abs(clock.now() - clock.monotonic() - begun) < _CLOCK_SET:
             await clock.sleep(_CLOCK_LOOK)
 
-    def _assemble(self) -> Loop:
+    def _assemble(self, truces: Truces) -> Loop:
         client, clock, report = self.client, self._clock, self.report
         queue = self._queue = Queue(clock)
         return Loop(
@@ -162,7 +174,7 @@ class Controller:
             history=History(
                 client, clock, cache=self.world.revisions, again=queue.add_at, teller=report
             ),
-            statuses=Statuses(client, clock, again=queue.add_at, teller=report),
+            statuses=Statuses(client, clock, again=queue.add_at, teller=report, truces=truces),
             adoption=Adoption(client, clock, world=self.world, again=queue.add_at, teller=report),
             prepull=PrePull(
                 client,

@@ -83,8 +83,17 @@ class _Page:
     moves_at: float = 0.0  # nor, if only numbers have moved, before then
     moved_at: float | None = None  # since when numbers differ from those that are written
     conflicts: int = 0  # in a row: what we go by is older than what is there
-    truce_until: float = 0.0
-    truce: float = 0.0
+
+
+@dataclass(slots=True)
+class Truce:
+    """How long a set is left to another manager, whatever somebody does to the wall clock."""
+
+    seconds: float = 0.0
+    until: float | None = None  # by the monotonic clock; None once it is over
+
+
+Truces = dict[str, Truce]  # by the workload's key
 
 
 class Statuses:
@@ -97,11 +106,13 @@ class Statuses:
         *,
         again: Callable[[str, float], None],
         teller: Teller,
+        truces: Truces,
     ) -> None:
         self._client = client
         self._clock = clock
         self._again = again  # look at the workload of this key at that time
         self._teller = teller
+        self._truces = truces
         self._pages: dict[str, _Page] = {}
 
     def observed(self, before: DaemonSet, after: DaemonSet, workload: Workload) -> bool:
@@ -119,24 +130,29 @@ class Statuses:
             return news  # older than what we wrote last, or that itself
         if _owned(after.status) in (*page.ours, _owned(before.status)):
             return news
-        page.truce = min(max(page.truce * 2, _FIRST_TRUCE), _LONGEST_TRUCE)
-        page.truce_until = self._clock.now() + page.truce
-        self._teller.contested(workload, page.truce)
+        truce = self._truces.setdefault(workload.key, Truce())
+        truce.seconds = min(max(truce.seconds * 2, _FIRST_TRUCE), _LONGEST_TRUCE)
+        truce.until = self._clock.monotonic() + truce.seconds
+        self._teller.contested(workload, truce.seconds)
         return True
 
     def truce_until(self, workload: Workload) -> float:
         """Until when the set is left to another manager; 0 when there is none."""
-        page = self._pages.get(workload.key)
-        if page is None or not page.truce_until:
+        truce = self._truces.get(workload.key)
+        if truce is None or truce.until is None:
             return 0.0
-        if page.truce_until <= self._clock.now():
-            page.truce_until = 0.0
-            self._teller.contested(workload, 0.0)
-        return page.truce_until
+        now = self._clock.now()
+        until = now + (truce.until - self._clock.monotonic())
+        if until > now:
+            return until
+        truce.until = None
+        self._teller.contested(workload, 0.0)
+        return 0.0
 
     def forget(self, workload: Workload) -> None:
         """The DaemonSet is gone."""
         self._pages.pop(workload.key, None)
+        self._truces.pop(workload.key, None)
 
     def due_at(self, workload: Workload, status: DaemonSetStatus) -> float | None:
         """When the status should be written: None if there is nothing to write."""

@@ -13,7 +13,6 @@ from everynode.sim.record import Commit, Record
 
 _TRUCE: Final = 60.0
 _INTERVAL: Final = 0.4
-_NOTICED: Final = 11.0  # seconds after which everybody knows that the clock was set
 
 
 class Fights(Invariant):
@@ -33,8 +32,6 @@ class Fights(Invariant):
         if commit.asked is None or commit.before is None or commit.after is None:
             return
         yield from self._judge_pace(commit)
-        if commit.time < commit.asked.clock_set_at + _NOTICED:
-            return  # a clock that was set begins a new term, too
         mine: Commit | None = None
         other: Commit | None = None
         for each in islice(reversed(self.record.commits), 1, None):
