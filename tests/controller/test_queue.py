@@ -4,6 +4,8 @@ import asyncio
 
 from everynode.clock import SystemClock
 from everynode.controller.queue import SHORTLY, SOON, Queue
+from everynode.sim.clock import SimClock
+from everynode.sim.loop import SimLoop
 from tests.kube.scripted import ManualClock
 
 
@@ -107,3 +109,24 @@ async def test_what_happens_together_comes_out_together_and_what_cannot_wait_bef
     await clock.advance(SHORTLY / 2)
     assert await queue.get() == "together"
     assert len(queue) == 0
+
+
+def test_a_time_is_kept_though_the_clock_was_wrong_when_it_was_asked_for() -> None:
+    loop = SimLoop(1)
+    clock = SimClock(loop, 1)
+
+    async def wait() -> float:
+        queue = Queue(clock)
+        when = clock.now() + 3.0
+        clock.jump(-3600.0)
+        queue.add_at("a", when)
+        consumer = asyncio.create_task(queue.get())
+        await clock.sleep(1.0)
+        clock.set_right()
+        await consumer
+        return clock.now() - when
+
+    try:
+        assert 0.0 <= loop.run_until_complete(wait()) <= 60.0
+    finally:
+        loop.close()

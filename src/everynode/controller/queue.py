@@ -15,6 +15,8 @@ SHORTLY: Final = 0.005
 SOON: Final = 0.2
 # Loops count in milliseconds: a timer that rings a moment too early would ring again and again.
 _TICK: Final = 0.001
+# A timer does not hear that the clock is set, which may be wrong for a moment just when it begins.
+_LONGEST: Final = 60.0
 _SPARE: Final = 64  # superseded times that are not worth tidying up
 
 
@@ -101,13 +103,14 @@ class Queue:
     def _ring_at(self, when: float) -> None:
         """Wake the consumer at that time, unless the timer rings before."""
         assert self._consumer is not None
-        delay = when - self._clock.now()
-        if delay <= 0:
+        now = self._clock.now()
+        if when <= now:
             if not self._consumer.done():
                 self._consumer.set_result(None)
         elif when < self._rings_at:
             self._stop_timer()
-            self._rings_at = when
+            delay = min(when - now, _LONGEST)
+            self._rings_at = now + delay
             self._timer = asyncio.get_running_loop().call_later(delay + _TICK, self._ring)
 
     def _ring(self) -> None:

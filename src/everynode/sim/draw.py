@@ -18,7 +18,6 @@ ENCORE_EVERY: Final = 20  # one in so many must then show that it still works
 ALIKE_EVERY: Final = 20  # one in so many is compared with a world that begins with its last spec
 UNHARMED_EVERY: Final = 20  # one in so many is one update whose faults must not cost a pod
 _PATIENCE: Final = 3600.0  # seconds in which the world must settle
-_LONG_PATIENCE: Final = 8000.0
 _DISTURBED: Final = 90.0  # seconds in which things happen
 
 
@@ -37,8 +36,6 @@ def draw(seed: int) -> Plan:
         happenings += [Happening("release-hooks", at=round(t, 2)) for t in times]
     ends = (each.at + (each.seconds if each.seconds >= LONG else 0.0) for each in happenings)
     last = max(ends, default=0.0)
-    # What a clock that was an hour ahead has written lies in the future for an hour.
-    jumped = any(each.what == "clock-jump" for each in happenings)
     return Plan(
         seed=seed,
         nodes=nodes,
@@ -47,12 +44,18 @@ def draw(seed: int) -> Plan:
         controllers=chance.choice((1, 1, 1, 2)),
         happenings=tuple(sorted(happenings, key=lambda each: (each.at, each.call))),
         quiet_at=round(last + chance.uniform(1.0, 40.0), 2),
-        patience=_LONG_PATIENCE if jumped else _PATIENCE,
+        patience=_PATIENCE + _ahead(happenings),
         tail=seed % TAIL_EVERY == 0,
         encore=seed % ENCORE_EVERY == 1,
         from_its_end=seed % ALIKE_EVERY == 2,
         name=f"seed {seed}",
     )
+
+
+def _ahead(happenings: list[Happening]) -> float:
+    """How far a clock may get ahead: what it has written then lies in the future for as long."""
+    jumps = [float(each.args["by"]) for each in happenings if each.what == "clock-jump"]
+    return sum(by for by in jumps if by > 0.0)
 
 
 def _timing(chance: random.Random) -> Timing:
