@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.sim.invariants.promise import SETS, Invariant
+from everynode.sim.invariants.recount import counts_of
 from everynode.sim.record import Commit, Record
 
 _TRUCE: Final = 60.0
@@ -61,13 +62,4 @@ class Fights(Invariant):
 
 
 def _numbers(status: DaemonSetStatus) -> tuple[int | str, ...]:
-    return (
-        status.observed_generation,
-        status.desired,
-        status.current,
-        status.misscheduled,
-        status.ready,
-        status.updated,
-        status.available,
-        status.unavailable,
-    )
+    return (status.observed_generation, *counts_of(status), status.unavailable)
