@@ -30,18 +30,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from everynode.api.decode import Decoder
 from everynode.api.objects import Pod
 from everynode.clock import SystemClock
 from everynode.kube import verbs
-from everynode.kube.cache import Cache
+from everynode.kube.auth.credentials import Identity, StaticCredentials, bearer_header
+from everynode.kube.auth.kubeconfig import ClusterConfig
 from everynode.kube.client import Client
-from everynode.kube.config import Access
-from everynode.kube.credentials import Fixed, Identity, bearer
-from everynode.kube.http import HttpTransport
+from everynode.kube.http.transport import HttpTransport
 from everynode.kube.resources import PODS
 from everynode.kube.verbs import Scope
-from everynode.kube.watch import Watcher
+from everynode.kube.watch.cache import Cache
+from everynode.kube.watch.decode import Decoder
+from everynode.kube.watch.watcher import Watcher
 
 PODS_THERE = 5000
 AT_ONCE = 50
@@ -236,7 +236,8 @@ async def measure_watch(
 
 
 async def measure(port: int, ca: bytes, options: argparse.Namespace) -> None:
-    access = Access(f"https://127.0.0.1:{port}", Fixed(Identity((bearer("x"),))), ca=ca)
+    credentials = StaticCredentials(Identity((bearer_header("x"),)))
+    access = ClusterConfig(f"https://127.0.0.1:{port}", credentials, ca=ca)
     transport = HttpTransport(access, SystemClock())
     request = await measure_requests(transport, options.requests)
     initial, alone = await measure_watch(transport, options.events, together=1)

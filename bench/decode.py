@@ -19,9 +19,9 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
-from everynode.api.decode import Decoder
 from everynode.api.objects import Node, Pod
-from everynode.kube.watch import split_event
+from everynode.kube.watch.decode import Decoder
+from everynode.kube.watch.watcher import split_event
 
 EVENT_LIMIT_US = 50.0
 POD_LIMIT_BYTES = 2500.0

@@ -22,11 +22,11 @@ from typing import Any
 import uvloop
 
 from bench import decode, machine
-from bench.gauge import read_process
+from bench.process_usage import read_process
 from bench.table import Row, print_table
 from everynode.api.keys import PULLER, REVISION_HASH
 from everynode.clock import SystemClock
-from everynode.controller.run import Controller, Options
+from everynode.controller.run import Controller, ControllerOptions
 from everynode.kube.requests import Request, Response
 
 OWN = 5000
@@ -119,7 +119,7 @@ async def hold(foreign: int) -> None:
     """Take in everything, say so, and stay until told."""
     player = Player(foreign)
     clock = SystemClock()
-    task = asyncio.ensure_future(Controller(player, clock, Options(native=True)).run())
+    task = asyncio.ensure_future(Controller(player, clock, ControllerOptions(native=True)).run())
     while not player.is_done():
         await clock.sleep(1)
     print("ready", flush=True)

@@ -18,12 +18,12 @@ import msgspec
 
 from everynode.api import keys
 from everynode.api.daemonset import (
-    Amount,
     DaemonSet,
     DaemonSetStatus,
     Flavour,
+    IntOrPercent,
     LabelSelector,
-    Strategy,
+    UpdateStrategy,
 )
 from everynode.api.objects import (
     Condition,
@@ -47,7 +47,7 @@ from everynode.api.objects import (
 )
 from everynode.decide.ledger import Ledger
 from everynode.decide.plan import Plan, make_plan
-from everynode.decide.revisions import Revision
+from everynode.decide.revisions.target import Revision
 from everynode.decide.view import NodeView
 
 NOW = 1_700_000_000.0
@@ -76,7 +76,7 @@ def make(flavour: Flavour) -> Plan:
         metadata=ObjectMeta(name="agent", namespace="system", uid="ds-uid", generation=2),
         selector=LabelSelector({"app": "agent"}),
         template=new.template,
-        strategy=Strategy(max_unavailable=Amount(10)),
+        strategy=UpdateStrategy(max_unavailable=IntOrPercent(10)),
         min_ready_seconds=10,
     )
     return make_plan(ds, new, (old, new), old.hash)
@@ -165,7 +165,7 @@ def measure_memory(plan: Plan, views: list[NodeView]) -> float:
     gc.collect()
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert ledger.sums.wanted == len(views)
+    assert ledger.sums.desired == len(views)
     return held / len(views)
 
 

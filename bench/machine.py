@@ -1,4 +1,4 @@
-"""Keeping results beside the machine and the command they came from."""
+"""Result files: each result with the machine and the command that produced it."""
 
 from __future__ import annotations
 

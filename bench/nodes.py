@@ -1,4 +1,4 @@
-"""Plays the nodes of a cluster, in a process of its own, until it is stopped.
+"""Simulated nodes of a cluster, in a process of their own, until it is stopped.
 
     python -m bench.nodes --kubeconfig FILE --nodes 1000 --start 0.5 --stop 0.5
     python -m bench.nodes --embedded FILE --nodes 1000 --start 0.5 --stop 0.5
@@ -15,13 +15,13 @@ from pathlib import Path
 
 import yaml
 
-from everynode.cli import process
+from everynode.apiserver.server import Server
+from everynode.cli.serving import event_loop
 from everynode.clock import SystemClock
-from everynode.cluster.machinery.behaviour import Behaviour
-from everynode.cluster.machinery.run import Machinery, Options
-from everynode.cluster.server import Server
-from everynode.kube.config import load
-from everynode.kube.http import HttpTransport
+from everynode.components.kubelet.behaviour import Behaviour
+from everynode.components.run import ComponentOptions, Components
+from everynode.kube.auth.kubeconfig import load_cluster_config
+from everynode.kube.http.transport import HttpTransport
 
 
 def read_arguments() -> argparse.Namespace:
@@ -37,7 +37,7 @@ def read_arguments() -> argparse.Namespace:
 
 async def play(arguments: argparse.Namespace) -> None:
     clock = SystemClock()
-    options = Options(
+    options = ComponentOptions(
         nodes=arguments.nodes,
         behaviour=Behaviour(
             pull=(0.0, 0.0), start=arguments.start, stop=arguments.stop, events=False
@@ -45,9 +45,11 @@ async def play(arguments: argparse.Namespace) -> None:
         controllers=arguments.embedded is not None,
     )
     if arguments.embedded is None:
-        transport = HttpTransport(load(clock, kubeconfig=str(arguments.kubeconfig)), clock)
+        transport = HttpTransport(
+            load_cluster_config(clock, kubeconfig=str(arguments.kubeconfig)), clock
+        )
         try:
-            await Machinery(transport, clock, options).run()
+            await Components(transport, clock, options).run()
         finally:
             await transport.close()
         return
@@ -59,10 +61,10 @@ async def play(arguments: argparse.Namespace) -> None:
         half.write_text(yaml.safe_dump(server.kubeconfig()))
         half.rename(arguments.embedded)
         async with asyncio.TaskGroup() as group:
-            group.create_task(Machinery(server.transport, clock, options).run())
+            group.create_task(Components(server.transport, clock, options).run())
     finally:
         await server.stop()
 
 
 if __name__ == "__main__":
-    process.run(play(read_arguments()))
+    event_loop.run(play(read_arguments()))

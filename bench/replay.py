@@ -24,12 +24,12 @@ from bench import machine
 from bench.rollout import daemonset, update
 from bench.table import Row, print_table
 from everynode.api.times import format_time
-from everynode.cluster.machinery.registration import STANDARD, node_name, node_object
-from everynode.controller.run import GARBAGE, Controller, Options
+from everynode.components.kubelet.registration import STANDARD_MACHINE, node_name, node_object
+from everynode.controller.run import GC_THRESHOLD, Controller, ControllerOptions
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import DAEMONSETS
-from everynode.sim.clock import SimClock
-from everynode.sim.loop import SimLoop, run
+from everynode.sim.engine.clock import SimClock
+from everynode.sim.engine.loop import SimLoop, run
 
 Object = dict[str, Any]
 
@@ -201,7 +201,7 @@ class Player:
             self._streams[request.path] = stream
         if request.path.endswith("/nodes"):
             for index, name in enumerate(self._names):
-                body = node_object(name, index, zone="a", now=0.0, machine=STANDARD)
+                body = node_object(name, index, zone="a", now=0.0, machine=STANDARD_MACHINE)
                 body["metadata"]["uid"] = name
                 self._tell(request.path, "ADDED", body)
         if request.path.endswith("/pods") and not pullers:
@@ -256,7 +256,7 @@ class Stopwatch:
 async def measure(loop: SimLoop, nodes: int, updated: int, profile: str) -> list[Row]:
     clock = SimClock(loop, 0)
     player = Player(clock, nodes)
-    controller = Controller(player, clock, Options(native=True))
+    controller = Controller(player, clock, ControllerOptions(native=True))
     task = asyncio.ensure_future(controller.run())
     await asyncio.sleep(1)
     watch = Stopwatch(player)
@@ -293,7 +293,7 @@ def main() -> None:
     parser.add_argument("--profile", default="", metavar="FILE", help="for python -m pstats")
     typed = parser.parse_args()
     gc.freeze()
-    gc.set_threshold(*GARBAGE)  # as in `everynode run`
+    gc.set_threshold(*GC_THRESHOLD)  # as in `everynode run`
     rows: list[Row] = []
     for nodes in typed.nodes or (1000, 10000):
         loop = SimLoop()

@@ -2,7 +2,7 @@
 
     python -m bench.rollout [--nodes 1000 --nodes 5000] [--updated 1000] [--quick]
 
-Each contender in turn is a process of its own on the same API server and the same simulated nodes:
+Each controller in turn is a process of its own on the same API server and the same simulated nodes:
 it creates a pod on every node, then updates them with maxUnavailable 10 and with 10%, all of them
 or as many as --updated says, then rests. Only its own CPU, memory and writes count. Before all
 that, one of them creates all pods once, unmeasured. The table and the machine are appended to
@@ -18,11 +18,11 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from bench import machine, place
-from bench.contender import CONTENDERS, Contender
-from bench.place import Object, Place, Size, clock
+from bench import machine, rollout_cluster
+from bench.measured_controller import CONTROLLERS, MeasuredController
+from bench.rollout_cluster import Object, RolloutCluster, Size, clock
 from bench.table import Row, print_ratios, print_table
-from everynode.cli import process
+from everynode.cli.serving import event_loop
 from everynode.kube.resources import ADVANCED, DAEMONSETS, Resource
 
 AGENT = "agent"
@@ -55,7 +55,7 @@ def read_arguments() -> Wishes:
     parser.add_argument("--nodes", type=int, action="append", help="1000 and 5000 by default")
     parser.add_argument("--quick", action="store_true", help="200 and 1000 nodes, pods start fast")
     parser.add_argument("--server", choices=("kubernetes", "embedded"), default="kubernetes")
-    parser.add_argument("--only", choices=tuple(CONTENDERS), help="measure only one of the two")
+    parser.add_argument("--only", choices=tuple(CONTROLLERS), help="measure only one of the two")
     parser.add_argument("--max-unavailable", action="append", help="10 and 10%% by default")
     parser.add_argument("--updated", type=int, default=1 << 30, help="pods; all by default")
     parser.add_argument("--kind", choices=tuple(KINDS), default="native", help="of DaemonSet")
@@ -75,7 +75,7 @@ def read_arguments() -> Wishes:
             for nodes in typed.nodes or ((200, 1000) if typed.quick else (1000, 5000))
         ),
         server=typed.server,
-        contenders=(typed.only,) if typed.only else ("everynode",) if alone else tuple(CONTENDERS),
+        contenders=(typed.only,) if typed.only else ("everynode",) if alone else tuple(CONTROLLERS),
         max_unavailable=tuple(typed.max_unavailable or ("10", "10%")),
         updated=typed.updated,
         kind=typed.kind,
@@ -126,16 +126,16 @@ def update(version: int, max_unavailable: str) -> Object:
 
 
 class Trial:
-    """One contender at one place."""
+    """One controller on one cluster."""
 
-    def __init__(self, where: Place, who: Contender, wishes: Wishes) -> None:
+    def __init__(self, where: RolloutCluster, who: MeasuredController, options: Wishes) -> None:
         self._place = where
         self._who = who
-        self._kind = wishes.resource
-        self._wishes = wishes
+        self._kind = options.resource
+        self._wishes = options
 
     async def warm_up(self) -> None:
-        """Do the first part of it, so that the place has seen it all."""
+        """Do the first part of it, so that the server is warm."""
         await self._create()
         await self._until_done(self._place.size.nodes)
 
@@ -204,7 +204,7 @@ class Trial:
         )
 
     async def _until_done(self, pods: int) -> int:
-        """Wait until so many pods are updated, all of them being available; how many they are."""
+        """Wait until that many pods are updated and available; return how many are."""
         nodes = self._place.size.nodes
         while True:
             self._who.read()  # it must be running
@@ -232,37 +232,41 @@ def _scaled(amount: str, nodes: int) -> int:
     return int(amount) if amount.isdecimal() else nodes * int(amount.rstrip("%")) // 100
 
 
-async def run(wishes: Wishes) -> None:
+async def run(options: Wishes) -> None:
     rows: list[Row] = []
-    for size in wishes.sizes:
+    for size in options.sizes:
         report(f"{size.nodes} nodes: they come up")
-        found = await _compare(size, wishes)
-        machine.append("rollout", found, server=wishes.server, kind=wishes.kind)
+        found = await _compare(size, options)
+        machine.append("rollout", found, server=options.server, kind=options.kind)
         rows += found
     print_table(rows)
     print_ratios(rows)
 
 
-async def _compare(size: Size, wishes: Wishes) -> list[Row]:
+async def _compare(size: Size, options: Wishes) -> list[Row]:
     """Have the contenders do the same in turn, at one place."""
     rows: list[Row] = []
-    start_place = place.real if wishes.server == "kubernetes" else place.embedded
-    async with start_place(size) as where:
-        # A fresh server takes up to half as much again, and whoever comes first would pay for it.
+    start_cluster = (
+        rollout_cluster.real if options.server == "kubernetes" else rollout_cluster.embedded
+    )
+    async with start_cluster(size) as where:
+        # A new server is up to 50% slower at first, which would count against the first controller.
         report(f"{size.nodes} nodes: the server warms up")
-        async with _contender(where, wishes.contenders[-1]) as who:
-            await Trial(where, who, wishes).warm_up()
-        for name in wishes.contenders:
+        async with _contender(where, options.contenders[-1]) as who:
+            await Trial(where, who, options).warm_up()
+        for name in options.contenders:
             report(f"{size.nodes} nodes: all pods go")
-            await where.clear(wishes.resource, AGENT)
-            async with _contender(where, name, wishes.profile) as who:
-                rows += await Trial(where, who, wishes).run()
+            await where.clear(options.resource, AGENT)
+            async with _contender(where, name, options.profile) as who:
+                rows += await Trial(where, who, options).run()
     return rows
 
 
 @asynccontextmanager
-async def _contender(where: Place, name: str, profile: str = "") -> AsyncIterator[Contender]:
-    who = CONTENDERS[name](where, profile)
+async def _contender(
+    where: RolloutCluster, name: str, profile: str = ""
+) -> AsyncIterator[MeasuredController]:
+    who = CONTROLLERS[name](where, profile)
     try:
         yield who
     finally:
@@ -270,4 +274,4 @@ async def _contender(where: Place, name: str, profile: str = "") -> AsyncIterato
 
 
 if __name__ == "__main__":
-    process.run(run(read_arguments()))
+    event_loop.run(run(read_arguments()))

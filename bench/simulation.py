@@ -19,10 +19,10 @@ import time
 import msgspec
 
 from bench import machine
-from everynode.sim.campaign import play_seed, spread
-from everynode.sim.forecast import Question, forecast
-from everynode.sim.manifest import daemonset
-from everynode.sim.plan import Happening, Plan, Timing
+from everynode.forecast.forecast import ForecastRequest, forecast
+from everynode.sim.explore.campaign import play_seed, run_in_parallel
+from everynode.sim.plans.manifests import daemonset
+from everynode.sim.plans.plan import Action, Plan, Timing
 from everynode.sim.world import play
 
 _GARBAGE = (100_000, 20, 50)  # worlds are full of cycles, and are thrown away whole
@@ -43,7 +43,7 @@ class Figure(msgspec.Struct):
 
 def roll_out(nodes: int, limit: int) -> Figure:
     """A whole rollout; the first installation is played before the clock starts."""
-    update = Happening("set-image", at=_UPDATE_AT, args={"image": "agent:v2"})
+    update = Action("set-image", at=_UPDATE_AT, args={"image": "agent:v2"})
     plan = Plan(
         1,
         nodes=nodes,
@@ -55,7 +55,7 @@ def roll_out(nodes: int, limit: int) -> Figure:
     begun = _begin()
     play(plan)
     installed = time.process_time() - begun
-    updated = msgspec.structs.replace(plan, happenings=(update,), quiet_at=_UPDATE_AT + 1)
+    updated = msgspec.structs.replace(plan, actions=(update,), quiet_at=_UPDATE_AT + 1)
     begun = _begin()
     result, _ = play(updated)
     whole = time.process_time() - begun
@@ -64,7 +64,7 @@ def roll_out(nodes: int, limit: int) -> Figure:
     simulated = result.seconds
     work = f"rollout, {nodes} nodes, maxUnavailable {limit}"
     per_node = 1000 * cpu / nodes
-    return Figure(work, simulated, cpu, simulated / cpu, per_node, len(result.breaches))
+    return Figure(work, simulated, cpu, simulated / cpu, per_node, len(result.violations))
 
 
 def foresee(nodes: int, limit: int) -> Figure:
@@ -72,7 +72,7 @@ def foresee(nodes: int, limit: int) -> Figure:
     new = daemonset(image="agent:v2", rolling={"maxUnavailable": limit})
     timing = Timing(pull=0.0, start=20.0, stop=10.0)
     begun = _begin()
-    found = forecast(Question(old=daemonset(), new=new, nodes=nodes, timing=timing))
+    found = forecast(ForecastRequest(old=daemonset(), new=new, nodes=nodes, timing=timing))
     cpu = time.process_time() - begun
     work = f"forecast, {nodes} nodes, maxUnavailable {limit}"
     broken = int(found.most_down > limit)
@@ -89,7 +89,9 @@ def play_seeds(count: int, jobs: int) -> Figure:
     """Many small worlds."""
     before = _children()
     begun = time.process_time()
-    outcomes = [each for some in spread(play_seed, range(count), jobs=jobs) for each in some]
+    outcomes = [
+        each for some in run_in_parallel(play_seed, range(count), jobs=jobs) for each in some
+    ]
     cpu = _children() - before + time.process_time() - begun
     simulated = sum(each.result.seconds for each in outcomes)
     broken = sum(not each.result.kept for each in outcomes)

@@ -1,9 +1,9 @@
-"""Plant every mutant and see whether the simulator catches it.
+"""Mutation runner: plants every mutant and checks that the simulator catches it.
 
     python -m mutants [NAME ...] [--jobs 2] [--seeds 300] [--seconds 240] [--write] [--afresh]
 
 A mutant is planted in a copy of the sources; the working tree is never touched. A plan that breaks
-a promise without any bug catches nobody: it is named, and the hunt goes on behind it.
+a promise without any mutant proves nothing: it is reported, and the search continues with the next.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _decode: Final = msgspec.json.Decoder(Found).decode
 _KILLED: Final = Found("all of them", "L4", "killed: it went on and on")
 
 
-class Hunters:
-    """Hunts for mutants in copies of one snapshot of the sources."""
+class MutantRunner:
+    """Runs mutants in copies of one snapshot of the sources."""
 
     def __init__(self, folder: Path, *, seeds: int, seconds: int, known: dict[str, str]) -> None:
         self._folder = folder
@@ -39,16 +39,17 @@ class Hunters:
         self._sound = folder / "sound"
         shutil.copytree(ROOT / "src", self._sound)
         shutil.copytree(ROOT / "mutants", folder / "program" / "mutants")
-        self._verdicts: dict[str, str] = {}  # what a plan breaks without any bug
+        shutil.copytree(ROOT / "tests" / "sim", folder / "program" / "tests" / "sim")
+        self._verdicts: dict[str, str] = {}  # by plan: the promise it breaks without any mutant
         self._one_at_a_time = threading.Lock()
 
     @property
     def unsound(self) -> dict[str, str]:
-        """The plans that break a promise without any bug, and which."""
+        """The plans that break a promise without any mutant, with that promise."""
         return {plan: promise for plan, promise in sorted(self._verdicts.items()) if promise}
 
     def hunt(self, mutant: Mutant) -> Found:
-        """Plant a mutant and look for what it breaks."""
+        """Plant a mutant and search for a promise that it breaks."""
         sources = self._folder / mutant.name
         shutil.copytree(self._sound, sources)
         try:
@@ -64,7 +65,7 @@ class Hunters:
             shutil.rmtree(sources)
 
     def _breaks(self, plan: str) -> bool:
-        """Whether a plan breaks a promise without any bug."""
+        """Whether a plan breaks a promise without any mutant."""
         with self._one_at_a_time:
             if plan not in self._verdicts:
                 self._verdicts[plan] = self._run(self._sound, "--only", plan).promise
@@ -87,7 +88,7 @@ class Hunters:
         return _decode(done.stdout)
 
 
-def _tell(mutant: Mutant, found: Found) -> None:
+def _print_result(mutant: Mutant, found: Found) -> None:
     if found.plan:
         what = f"{found.plan}: {found.promise} {found.message[:150]}"
     else:
@@ -96,7 +97,7 @@ def _tell(mutant: Mutant, found: Found) -> None:
 
 
 def main() -> None:
-    """Hunt for the mutants that were named, or for all."""
+    """Run the named mutants, or all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--jobs", type=int, default=2)
@@ -112,11 +113,11 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="mutants-") as folder,
         ThreadPoolExecutor(asked.jobs) as pool,
     ):
-        hunters = Hunters(Path(folder), seeds=asked.seeds, seconds=asked.seconds, known=known)
+        hunters = MutantRunner(Path(folder), seeds=asked.seeds, seconds=asked.seconds, known=known)
 
         def work(mutant: Mutant) -> tuple[Mutant, Found]:
             found = hunters.hunt(mutant)
-            _tell(mutant, found)
+            _print_result(mutant, found)
             return mutant, found
 
         results = list(pool.map(work, chosen))

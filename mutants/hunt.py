@@ -1,9 +1,9 @@
-"""Look for a broken promise in the sources that are first on the path; one JSON line tells of it.
+"""Hunt: searches for a broken promise in the sources first on the path; prints one JSON line.
 
     python -m mutants.hunt [--seeds 300] [--seconds 240] [--first PLAN] [--skip PLAN ...]
     python -m mutants.hunt --only PLAN
 
-Run by `python -m mutants` in a copy of the sources in which a bug was planted.
+Run by `python -m mutants` in a copy of the sources in which a mutant was planted.
 """
 
 from __future__ import annotations
@@ -20,96 +20,98 @@ from typing import Final
 
 import msgspec
 
-from everynode.sim.draw import draw
-from everynode.sim.loop import SimLoop
-from everynode.sim.plan import Plan
-from everynode.sim.reference import compare
-from everynode.sim.scenarios import SCENARIOS
-from everynode.sim.traps import TRAPS
+from everynode.sim.differential import compare
+from everynode.sim.engine.loop import SimLoop
+from everynode.sim.plans.generate import generate_plan
+from everynode.sim.plans.plan import Plan
+from everynode.sim.plans.scenarios import SCENARIOS
 from everynode.sim.world import World
+from tests.sim.regression_plans import REGRESSION_PLANS
 
-PLAN_SECONDS: Final = 45  # of CPU; the longest of the plans takes a tenth of it
-_IN_TIME: Final = 120.0  # seconds after the last happening in which a faultless world settles
-
-
-class TooLong(KeyboardInterrupt):
-    """A plan went on and on. No loop and no task holds this one up."""
+PLAN_SECONDS: Final = 45  # CPU seconds; the longest plan takes a tenth of it
+_IN_TIME: Final = 120.0  # seconds after the last action within which a world without faults settles
 
 
-class Broken(KeyboardInterrupt):
-    """A promise was broken: nobody needs to know how it goes on."""
+class OutOfTime(KeyboardInterrupt):
+    """A plan took too long. A KeyboardInterrupt, so that no loop or task catches it."""
 
 
-class Impatient(World):
+class ViolationFound(KeyboardInterrupt):
+    """A promise was broken; the rest of the plan need not be played."""
+
+
+class StopAtFirstViolation(World):
     """A world that ends with the first broken promise."""
 
-    def breach(self, promise: str, message: str) -> None:
-        """Note it, and stop."""
-        super().breach(promise, message)
-        raise Broken
+    def report_violation(self, promise: str, message: str) -> None:
+        """Record the violation and stop."""
+        super().report_violation(promise, message)
+        raise ViolationFound
 
 
 class Found(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a hunt."""
+    """The result of a hunt."""
 
-    plan: str = ""  # empty where nothing was broken
+    plan: str = ""  # empty if no promise was broken
     promise: str = ""
     message: str = ""
     played: int = 0
-    seconds: float = 0.0  # of CPU
+    seconds: float = 0.0  # CPU time
 
 
 def plan_of(name: str) -> Plan:
-    """The plan behind a name: a scenario, a trap or a seed."""
+    """The plan with a name: a scenario, a regression plan ("trap") or a seed."""
     kind, _, rest = name.partition(" ")
     if kind == "seed":
-        return draw(int(rest))
+        return generate_plan(int(rest))
     if kind == "trap":
-        return TRAPS[rest]
-    # Nothing goes wrong in a scenario, so that nothing excuses a delay.
+        return REGRESSION_PLANS[rest]
+    # A scenario has no faults, so nothing justifies a delay.
     return msgspec.structs.replace(SCENARIOS[rest].plan, patience=_IN_TIME)
 
 
 def names(seeds: int, first: str = "") -> Iterator[str]:
     """All plans in the order in which they are played."""
-    every = [f"scenario {name}" for name in SCENARIOS] + [f"trap {name}" for name in TRAPS]
+    every = [f"scenario {name}" for name in SCENARIOS] + [
+        f"trap {name}" for name in REGRESSION_PLANS
+    ]
     every += [f"seed {seed}" for seed in range(1, seeds + 1)]
     if first in every:
         yield first
     yield from (name for name in every if name != first)
 
 
-def judge(name: str) -> tuple[str, str]:
-    """The first promise that a plan breaks, and how; empty where all are kept."""
+def first_violation(name: str) -> tuple[str, str]:
+    """The first promise that a plan breaks, and how; empty if all are kept."""
     plan = plan_of(name)
     loop = SimLoop(plan.seed)
-    world = Impatient(loop, plan)
+    world = StopAtFirstViolation(loop, plan)
     signal.setitimer(signal.ITIMER_PROF, PLAN_SECONDS)
     try:
-        loop.run_until_complete(world.live())
+        loop.run_until_complete(world.run())
         compare(world)
-    except Broken:
-        return world.breaches[0].promise, world.breaches[0].message
-    except TooLong:
+    except ViolationFound:
+        return world.violations[0].promise, world.violations[0].message
+    except OutOfTime:
         return "L4", f"went on for more than {PLAN_SECONDS} s of CPU"
     except Exception as error:
         return "S0", f"the world ended: {error!r}"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     loop.close()
-    assert not world.breaches
+    assert not world.violations
     return "", ""
 
 
 def _too_long(*_: object) -> None:
-    raise TooLong
+    raise OutOfTime
 
 
 def hunt(plans: Iterator[str], *, seconds: float) -> Found:
-    """Play plan after plan until one breaks a promise, for so many seconds of CPU."""
+    """Play plans until one breaks a promise, for at most `seconds` of CPU time."""
     played = 0
     for name in plans:
-        promise, message = judge(name)
+        promise, message = first_violation(name)
         played += 1
         if promise:
             return Found(name, promise, message, played, time.process_time())
@@ -119,7 +121,7 @@ def hunt(plans: Iterator[str], *, seconds: float) -> Found:
 
 
 def main() -> None:
-    """Hunt, and tell."""
+    """Run the hunt and print its result as JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=300)
     parser.add_argument("--seconds", type=int, default=240)
@@ -135,7 +137,7 @@ def main() -> None:
     found = hunt((name for name in plans if name not in asked.skip), seconds=asked.seconds)
     print(msgspec.json.encode(found).decode(), flush=True)
     sys.stdout.flush()
-    os._exit(0)  # whatever a hanging world has left behind
+    os._exit(0)  # at once: a world that hangs may have left tasks behind
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The table of what became of every mutant, as it is committed."""
+"""RESULT.md: the committed table of all mutants and the plans that caught them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SURVIVED: Final = "**survived**"
 
 
 def write_result(found: list[tuple[Mutant, Found]]) -> None:
-    """Write the table anew."""
+    """Write the table."""
     caught = sum(bool(each.plan) for _, each in found)
     rows = [
         f"| {mutant.name} | {mutant.suffers} | {each.plan or _SURVIVED} | {each.promise} |\n"
@@ -33,7 +33,7 @@ def write_result(found: list[tuple[Mutant, Found]]) -> None:
 
 
 def read_result() -> dict[str, str]:
-    """By which plan each mutant was caught the last time, where it was."""
+    """By mutant, the plan that caught it last time; survivors are left out."""
     if not PATH.exists():
         return {}
     rows = [line.split(" | ") for line in PATH.read_text(encoding="utf-8").splitlines()]

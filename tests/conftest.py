@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from everynode.cli.kubernetes.controlplane import ControlPlane, Options
-from tests.kubernetes import running
+from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
+from tests.support.kubernetes import running
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and everything they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -25,8 +25,8 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def api_server() -> Iterator[ControlPlane]:
-    """A real API server where nobody acts but those who ask, one for all tests of a process."""
-    with running(Options(controllers=None, scheduler=False)) as plane:
+    """A real API server without controllers, shared by all tests of a process."""
+    with running(ControlPlaneOptions(controllers=None, scheduler=False)) as plane:
         yield plane
 
 

@@ -6,20 +6,19 @@ import fnmatch
 import json
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 import yaml
 
 import everynode
-from everynode.cli.manifests import Settings, objects
-from everynode.cli.manifests.text import as_yaml
-from everynode.cluster.builtin import builtin
-from tests.containerfile import TEXT, instructions
+from everynode.apiserver.resources.builtin import builtin_kinds
+from everynode.install import InstallOptions, install_objects
+from everynode.install.yaml_output import as_yaml
+from tests.support.containerfile import TEXT, instructions
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 IMAGE = f"everynode:{everynode.__version__}"
-WANTED = objects(Settings(image=IMAGE))
+WANTED = install_objects(InstallOptions(image=IMAGE))
 
 
 def copied() -> list[str]:
@@ -35,7 +34,7 @@ def test_deploy_is_what_install_applies() -> None:
 
 
 def test_the_embedded_cluster_has_every_kind_that_is_installed() -> None:
-    served = {(kind.group, kind.version, kind.kind) for kind in builtin()}
+    served = {(kind.group, kind.version, kind.kind) for kind in builtin_kinds()}
     wanted = {(*each["apiVersion"].rpartition("/")[::2], each["kind"]) for each in WANTED}
     assert wanted <= served
 

@@ -1,4 +1,4 @@
-"""How `everynode` starts, installed as a command or as `python -m everynode`."""
+"""Entry point of the `everynode` command and of `python -m everynode`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import signal
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C ends it without a traceback even before it is imported."""
+    """Run the command line; Ctrl-C during the imports ends it without a traceback."""
     interrupted = signal.getsignal(signal.SIGINT)
-    if interrupted is signal.default_int_handler:  # else somebody ignores it for us
+    if interrupted is signal.default_int_handler:  # otherwise the parent process ignores it (nohup)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from everynode.cli.main import main as run
 

@@ -1,4 +1,4 @@
-"""The one door to time, sleep, randomness and fresh ids."""
+"""Clock: the only source of time, sleep, randomness and unique ids; tests replace it."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import time
 import uuid
 from typing import Protocol
 
-# Kubernetes' own alphabet for generated names: no vowels, so that no words appear.
+# Kubernetes' alphabet for generated names: no vowels, so that no words are formed.
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class Clock(Protocol):
-    """What every part of Everynode may know of time and chance."""
+    """Interface to time and randomness for every part of Everynode."""
 
     def now(self) -> float:
         """Wall-clock time, in seconds since the epoch."""
         ...
 
     def monotonic(self) -> float:
-        """A time that never goes back, for measuring durations."""
+        """A time that never decreases, for measuring durations."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; returns at once for zero or less, after letting others run."""
+        """Sleep; for zero or less, only let other tasks run once."""
         ...
 
     def uid(self) -> str:
-        """A fresh unique id in the form of a UUID."""
+        """A new UUID."""
         ...
 
     def name_suffix(self, length: int = 5) -> str:
@@ -41,7 +41,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The clock of the machine we run on."""
+    """The clock of this machine."""
 
     def __init__(self) -> None:
         self._random = random.Random()
@@ -51,15 +51,15 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        """A time that never goes back, for measuring durations."""
+        """A time that never decreases, for measuring durations."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; returns at once for zero or less, after letting others run."""
+        """Sleep; for zero or less, only let other tasks run once."""
         await asyncio.sleep(max(0.0, seconds))
 
     def uid(self) -> str:
-        """A fresh unique id in the form of a UUID."""
+        """A new UUID."""
         return str(uuid.uuid4())
 
     def name_suffix(self, length: int = 5) -> str:

@@ -36,6 +36,7 @@ SPEC = {
         },
         "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
         "map": {"type": "object", "additionalProperties": {"type": "string"}},
+        "closed": {"type": "object"},
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         "either": {"x-kubernetes-int-or-string": True},
         "maybe": {"type": "string", "nullable": True},
@@ -155,6 +156,10 @@ DEFINED = [
     ask("POST", WIDGETS, widget("c", size=1.5), differs="the real one speaks of it twice"),
     ask("POST", f"{WIDGETS}?fieldValidation=Strict", widget("c", odd=1)),
     ask("POST", f"{WIDGETS}?fieldValidation=Ignore", widget("c", odd=1)),
+    # An object without properties has no fields: what is written there is pruned.
+    ask("POST", f"{WIDGETS}?dryRun=All", widget("e", closed={"a": {"b": 1}})),
+    ask("POST", f"{WIDGETS}?dryRun=All&fieldValidation=Strict", widget("e", closed={"a": 1})),
+    ask("PATCH", f"{WIDGETS}/e?dryRun=All&fieldManager=one", widget("e", closed={"a": 1}), A),
     ask("POST", WIDGETS, {**widget("d"), "status": {"phase": "Sent"}}),
     get(f"{WIDGETS}/b"),
     get(f"{OLDER}/a"),
@@ -196,4 +201,105 @@ DEFINED = [
     ask("DELETE", WIDGETS),
     get(WIDGETS),
     get(f"{WIDGETS}/a/foo"),
+]
+
+
+def of_schema(spec: Any) -> Object:
+    """A definition whose objects have a spec of this schema."""
+    return definition(
+        "gadgets",
+        "Gadget",
+        versions=[version("v1", storage=True, **schema(properties={"spec": spec}))],
+    )
+
+
+def of_column(**column: Any) -> Object:
+    return definition(
+        "gadgets",
+        "Gadget",
+        versions=[version("v1", storage=True, additionalPrinterColumns=[column])],
+    )
+
+
+def named(group: str, **annotations: str) -> Object:
+    """A definition for another group than that of the run."""
+    made = definition("gadgets", "Gadget", group=group)
+    return {**made, **meta(f"gadgets.{group}", annotations=annotations)}
+
+
+ARRAY = {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}}
+FINE = [
+    ask("POST", f"{DEFINITIONS}?dryRun=All", of_schema(spec), only="spec")
+    for spec in (
+        {"type": "object", "properties": None},
+        {"type": "object", "allOf": [None]},
+        {"type": "object", "allOf": [{"properties": {"a": {"minLength": 1}}}]},
+        {"x-kubernetes-int-or-string": True},
+        {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        {"type": "string", "pattern": "^(a+)+$"},
+    )
+]
+ODD = [
+    ask("POST", f"{DEFINITIONS}?dryRun=All", body)
+    for body in (
+        *(
+            of_schema(spec)
+            for spec in (
+                {},
+                {"type": "foo"},
+                {"type": "null"},
+                {"type": 5},
+                {"type": ["string", "null"]},
+                {"$ref": "#/x"},
+                {"type": "array"},
+                {"type": "array", "items": None},
+                {"type": "array", "items": True},
+                {"type": "array", "items": [{"type": "string"}]},
+                {"type": "array", "items": {"type": 5}},
+                {"type": "object", "additionalProperties": "x"},
+                {"type": "object", "additionalProperties": {"type": "string", "minLength": "x"}},
+                {"type": "object", "properties": {"a": {"type": "string"}}, "uniqueItems": True},
+                {
+                    "type": "object",
+                    "properties": {"a": {"type": "string"}},
+                    "additionalProperties": {"type": "string"},
+                },
+                {"type": "string", "anyOf": [{"type": "string"}]},
+                {"type": "string", "not": {"default": "x", "nullable": True}},
+                {"x-kubernetes-int-or-string": True, "x-kubernetes-preserve-unknown-fields": True},
+                {"type": "object", "x-kubernetes-preserve-unknown-fields": False},
+                {"type": "object", "x-kubernetes-embedded-resource": True},
+                {"type": "string", "x-kubernetes-map-type": "atomic"},
+                {"type": "object", "x-kubernetes-map-type": "odd"},
+                {"type": "string", "x-kubernetes-list-type": "set"},
+                {**ARRAY, "x-kubernetes-list-type": "odd"},
+                {**ARRAY, "x-kubernetes-list-type": "set"},
+                {**ARRAY, "x-kubernetes-list-type": "map"},
+                {**ARRAY, "x-kubernetes-list-map-keys": ["a"]},
+                {**ARRAY, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"]},
+                {**ARRAY, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["b"]},
+                {"type": "integer", "default": "x"},
+                {"type": "object", "default": {"a": 1}},
+                *(
+                    {"type": "string", "pattern": pattern}
+                    for pattern in ("(?=a)", "(a", "\\1", "a{2000}", "[", "\\Z", "a**")
+                ),
+            )
+        ),
+        of_column(name="a", type="string", jsonPath="spec"),
+        of_column(name="a", type="string"),
+        of_column(type="string", jsonPath=".a"),
+        of_column(name="a", type="odd", jsonPath=".a"),
+        of_column(name="a", jsonPath=".a"),
+        of_column(name="a", type="string", format="odd", jsonPath=".a"),
+        definition("gadgets", "Gad get"),
+        definition("gadgets", "Gadget", names={"plural": "gadgets", "kind": "G", "listKind": "G"}),
+        definition("gadgets", "Gadget", versions=[version("V1", storage=True)]),
+        definition("gadgets", "Gadget", versions=[version("v" + "9" * 5000, storage=True)]),
+        definition("gadgets", "Gadget", conversion={"strategy": "X"}),
+        definition("gadgets", "Gadget", preserveUnknownFields=True),
+        named("apps"),
+        named("NS.k8s.io"),
+        named("NS.k8s.io", **{"api-approved.kubernetes.io": "nonsense"}),
+    )
 ]

@@ -22,7 +22,7 @@ from tests.agreement.question import (
 )
 
 MORE = "ours says more"
-NOBODY = "00000000-0000-0000-0000-000000000000"
+UNKNOWN_UID = "00000000-0000-0000-0000-000000000000"
 HELD = {"finalizers": ["example.test/hold"]}
 KEPT = {"UID": "metadata.uid", "V": "metadata.resourceVersion"}
 
@@ -33,7 +33,7 @@ def expecting(**what: str) -> Object:
 
 DELETES = [
     ask("POST", MAPS, config_map("m"), keep=KEPT),
-    ask("DELETE", f"{MAPS}/m", expecting(uid=NOBODY)),
+    ask("DELETE", f"{MAPS}/m", expecting(uid=UNKNOWN_UID)),
     ask("DELETE", f"{MAPS}/m", expecting(resourceVersion="1")),
     ask("DELETE", f"{MAPS}/m", expecting(uid="<UID>", resourceVersion="1")),
     ask("DELETE", f"{MAPS}/m", {"dryRun": ["All"]}),
@@ -130,7 +130,7 @@ EVICTIONS = [
     evict("one"),
     get(f"{PODS}/one"),
     get(f"{PODS}/two"),
-    # Whoever is not ready is no loss while enough others are.
+    # A pod that is not ready may be evicted while enough others are ready.
     ask("PATCH", f"{PODS}/two/status", condition("Ready", "False"), S),
     counted("currentHealthy", 1),
     evict("two"),
@@ -147,7 +147,7 @@ EVICTIONS = [
     evict("three"),
     ask("DELETE", f"{BUDGETS}/c"),
     ask("DELETE", f"{BUDGETS}/b"),
-    evict("three", {"deleteOptions": expecting(uid=NOBODY)}),
+    evict("three", {"deleteOptions": expecting(uid=UNKNOWN_UID)}),
     evict("three"),
     evict("none"),
     ask("POST", f"{PODS}/three/eviction", {**meta("three"), "apiVersion": "policy/v1beta1"}),

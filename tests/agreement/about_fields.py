@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
 
-from everynode.cluster.protobuf import MAGIC
+from everynode.apiserver.request.protobuf import MAGIC
 from everynode.kube.requests import MERGE_PATCH as M
 from tests.agreement.question import (
     CLASSES,
@@ -26,9 +25,10 @@ from tests.agreement.question import (
     meta,
     pod,
 )
+from tests.support.paths import ANSWERS as RECORDED
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-_ANSWERS = Path(__file__).parent.parent / "cluster" / "answers" / "protobufs.json"
+_ANSWERS = RECORDED / "protobufs.json"
 WORDS = "the real one speaks of its own types"
 LEVELS = ("Strict", "Warn", "Ignore", "")
 

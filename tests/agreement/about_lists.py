@@ -250,7 +250,7 @@ FORMS = [
     get(
         f"{MAPS}/a",
         accept="application/vnd.kubernetes.protobuf,application/json",
-        differs="ours speaks JSON to whoever understands it",
+        differs="ours answers in JSON to clients that accept it",
     ),
 ]
 

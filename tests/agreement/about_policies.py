@@ -9,7 +9,7 @@ from tests.agreement.question import SPACE, TABLE, Object, Question, ask, get, m
 
 QUOTAS: Final = f"{SPACE}/resourcequotas"
 POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/NS/networkpolicies"
-WARNED: Final = "ours warns that nobody counts"
+WARNED: Final = "ours warns that nothing counts the usage"
 COUNTED: Final = {"status": {"hard": {"pods": "3", "limits.cpu": "2"}, "used": {"pods": "1"}}}
 
 

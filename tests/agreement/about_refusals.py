@@ -1,4 +1,4 @@
-"""Questions that nobody should ask: places that are not there and verbs that are not served."""
+"""Questions that are refused: unknown paths, and verbs that are not served."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def apply_whole(manager: str, name: str = "d", query: str = "", **spec: object) 
 
 FORCE: Final = "&force=true"
 
-# A workload that was applied as a whole before anybody scales it.
+# A workload that was applied as a whole before it is scaled.
 APPLIED: Final[list[Question]] = [
     apply("one", 2, "none"),
     apply_whole("owner", replicas=2, minReadySeconds=3),
@@ -168,12 +168,12 @@ APPLIED_AFTER_UPDATES: Final[list[Question]] = [
     apply("one", 7),
     apply("one", 7, query=FORCE),
     get(D),
-    # Nobody has said how many.
+    # The number of replicas is not set.
     apply_whole("owner", "e"),
     apply("one", 2, "e"),
     apply("one", 1, "e"),
     get(f"{DEPLOYMENTS}/e"),
-    # As many as somebody wrote who has written other things, too.
+    # The replicas were written by a manager that owns other fields, too.
     ask("POST", f"{DEPLOYMENTS}?fieldManager=maker", daemonset("f")),
     apply("one", 1, "f"),
     get(f"{DEPLOYMENTS}/f", differs="the real one lists an updater twice, and forgets half of it"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from everynode.kube.requests import APPLY_PATCH as A
+from everynode.kube.requests import JSON_PATCH as J
 from everynode.kube.requests import MERGE_PATCH as M
 from everynode.kube.requests import STRATEGIC_PATCH as S
 from tests.agreement.question import (
@@ -23,6 +24,16 @@ from tests.agreement.question import (
 )
 
 APPLIED = {"apiVersion": "v1", "kind": "ConfigMap"}
+OCCURRED = {
+    "regarding": {"namespace": "NS", "kind": "Pod", "name": "a"},
+    "reason": "A",
+    "type": "Normal",
+    "action": "B",
+    "note": "n",
+    "eventTime": "2024-01-01T00:00:00.000000Z",
+    "reportingController": "example.test/x",
+    "reportingInstance": "y",
+}
 STORED = [
     ask("POST", MAPS, {**meta("a"), "data": {"x": "1"}, "immutable": True}),
     ask("PATCH", f"{MAPS}/a", {"data": {"x": "2"}}, M),
@@ -75,12 +86,40 @@ STORED = [
     ),
     ask("POST", EVENTS, {**meta("e2"), "involvedObject": {"namespace": "other", "name": "p"}}),
     ask("PATCH", f"{EVENTS}/e", {"count": 2}, S),
+    ask(
+        "POST",
+        EVENTS,
+        {**meta("e3"), "involvedObject": {"namespace": "NS", "name": "p"}, "series": {}},
+    ),
+    ask("GET", f"{NEW_EVENTS}/e3"),
     ask("GET", f"{EVENTS}?fieldSelector=involvedObject.name%3Dp"),
     ask("GET", f"{NEW_EVENTS}/e"),
+    ask("POST", NEW_EVENTS, {**meta("e1"), **OCCURRED}, only="note"),
+    *(
+        ask("PATCH", f"{NEW_EVENTS}/e1", changed, M, only="details.causes")
+        for changed in (
+            {"action": None},
+            {"action": "C"},
+            {"note": "q"},
+            {"type": "Warning"},
+            {"regarding": {"name": "z"}},
+            {"reportingController": "example.test/z"},
+            {"eventTime": "2024-01-02T00:00:00.000000Z"},
+            {"eventTime": None},
+            {"deprecatedCount": 3},
+        )
+    ),
+    ask("PATCH", f"{EVENTS}/e1", {"action": None}, M),
     ask("POST", REVISIONS, {**meta("r"), "revision": 1, "data": {"a": {"b": [1]}, "z": 1}}),
     ask("PATCH", f"{REVISIONS}/r", {"revision": 2}, M),
     ask("PATCH", f"{REVISIONS}/r", {"data": {"z": 2}}, M),
     ask("POST", REVISIONS, {**meta("r2"), "revision": -1}),
+    ask("POST", REVISIONS, {**meta("r3"), "revision": 1, "data": {"z": 1, "a": {"y": 1, "b": 2}}}),
+    ask("PATCH", f"{REVISIONS}/r3", {"revision": 2}, M),
+    ask("PATCH", f"{REVISIONS}/r3", [{"op": "replace", "path": "/revision", "value": 3}], J),
+    ask("PATCH", f"{REVISIONS}/r3", {"revision": 4}, S),
+    ask("DELETE", f"{REVISIONS}/r3", {"preconditions": {"uid": ""}}),
+    ask("DELETE", f"{REVISIONS}/r3", {"preconditions": {"resourceVersion": ""}}),
     ask("POST", f"{SPACE}/secrets", {**meta("s"), "stringData": {"a": "b"}}),
     ask("PATCH", f"{SPACE}/secrets/s", {"type": "foo"}, M),
     ask("POST", f"{SPACE}/services", {**meta("s"), "spec": {"ports": [{"port": 80}]}}),

@@ -76,7 +76,7 @@ WATCHES = [
 ]
 THEN = [
     ask("PATCH", f"{MAPS}/old", {"data": {"a": "1"}}, M),
-    # Nothing changes, and nobody hears of it.
+    # Nothing changes, so no event is sent.
     ask("PATCH", f"{MAPS}/old", {"data": {"a": "1"}}, M),
     ask("PATCH", f"{MAPS}/old", {"metadata": {"labels": {"colour": "blue"}}}, M),
     ask("PATCH", f"{MAPS}/other", {"metadata": {"labels": {"colour": "red"}}}, M),

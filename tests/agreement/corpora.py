@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tests.agreement import (
+    about_arrivals,
+    about_contents,
     about_daemonsets,
     about_definitions,
     about_deletes,
@@ -24,6 +26,8 @@ from tests.agreement.question import Question
 CORPORA: Final[dict[str, list[Question]]] = {
     "pods": [*about_pods.NEW_PODS, *about_pods.CHANGED_PODS, *about_pods.DELETED_PODS],
     "daemonsets": about_daemonsets.DAEMONSETS,
+    "odd contents": about_contents.CONTENTS,
+    "odd definitions": [*about_definitions.FINE, *about_definitions.ODD],
     "advanced daemonsets": about_daemonsets.ADVANCED_SETS,
     "stored kinds": about_stored.STORED,
     "scales": about_scale.SCALED,
@@ -46,5 +50,10 @@ CORPORA: Final[dict[str, list[Question]]] = {
     "protobuf": about_fields.PROTOBUFS,
     "custom kinds": about_definitions.DEFINED,
     "refusals": about_refusals.REFUSALS,
+    "odd addresses": about_arrivals.ADDRESSES,
+    "odd numbers": about_arrivals.ODD_NUMBERS,
+    "odd tokens": about_arrivals.TOKENS,
+    "odd graces": about_arrivals.GRACES,
+    "odd bodies": about_arrivals.ODD_BODIES,
     "watches that end": about_watches.ENDED,
 }

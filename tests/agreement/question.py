@@ -33,6 +33,7 @@ class Question:
     until: tuple[str, Any] | None = None
     only: str = ""
     instead: str = ""
+    verbatim: bool = False  # whether the path is sent without being encoded again
 
     def __str__(self) -> str:
         told = self.body[:60] if isinstance(self.body, bytes) else self.body

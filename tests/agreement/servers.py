@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from tests.agreement.question import Question
 
@@ -65,7 +66,7 @@ class Server:
     async def ask(self, question: Question) -> Answer:
         async with self._session.request(
             question.method,
-            f"{self._url}{question.path}",
+            URL(f"{self._url}{question.path}", encoded=question.verbatim),
             data=_encoded(question.body),
             headers=self._headers(question),
         ) as response:

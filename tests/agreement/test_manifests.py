@@ -10,10 +10,10 @@ import pytest
 
 from everynode.api import keys
 from everynode.api.validation import validate_daemonset, validate_pod
+from everynode.apiserver.verbs.dispatch import Api
 from everynode.clock import SystemClock
-from everynode.cluster.rest import Api
 from everynode.kube.requests import Request
-from tests.api.corpus import (
+from tests.support.manifest_corpus import (
     INVALID,
     INVALID_PODS,
     VALID,
@@ -23,7 +23,7 @@ from tests.api.corpus import (
     rolling,
     template,
 )
-from tests.judge import Answer, Judge, collection
+from tests.support.real_server import Answer, RealApiServer, collection
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 
@@ -51,7 +51,7 @@ def validate(case: Case) -> set[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("case", VALID + VALID_PODS, ids=repr)
-def test_what_one_accepts_all_accept(installed: Judge, embedded: Api, case: Case) -> None:
+def test_what_one_accepts_all_accept(installed: RealApiServer, embedded: Api, case: Case) -> None:
     assert validate(case) == set()
     for answer in (installed.try_out(case.manifest), try_out(embedded, case.manifest)):
         assert answer.code == 201, answer.body["message"]
@@ -59,7 +59,7 @@ def test_what_one_accepts_all_accept(installed: Judge, embedded: Api, case: Case
 
 @pytest.mark.parametrize("case", INVALID + INVALID_PODS, ids=repr)
 def test_what_one_refuses_all_refuse_in_the_same_words(
-    installed: Judge, embedded: Api, case: Case
+    installed: RealApiServer, embedded: Api, case: Case
 ) -> None:
     real, ours = installed.try_out(case.manifest), try_out(embedded, case.manifest)
     assert ours.code == real.code
@@ -73,7 +73,7 @@ def test_what_one_refuses_all_refuse_in_the_same_words(
         assert validate(case) == real.causes == ours.causes
 
 
-def test_the_api_server_fills_in_the_defaults_and_nothing_else(installed: Judge) -> None:
+def test_the_api_server_fills_in_the_defaults_and_nothing_else(installed: RealApiServer) -> None:
     spec = installed.try_out(daemonset(keys.V1ALPHA1)).body["spec"]
     assert spec == daemonset(keys.V1ALPHA1)["spec"] | {
         "updateStrategy": {"type": "RollingUpdate"},
@@ -82,7 +82,7 @@ def test_the_api_server_fills_in_the_defaults_and_nothing_else(installed: Judge)
     }
 
 
-def test_what_one_version_writes_the_other_reads(installed: Judge) -> None:
+def test_what_one_version_writes_the_other_reads(installed: RealApiServer) -> None:
     made = daemonset(
         keys.V1ALPHA1, metadata={"name": "versions"}, **rolling(type="Surging", maxSurge="30%")
     )
@@ -108,7 +108,9 @@ def test_what_one_version_writes_the_other_reads(installed: Judge) -> None:
 
 
 @pytest.mark.parametrize("version", [keys.APPS_V1, keys.V1ALPHA1, keys.V1BETA1])
-def test_the_api_server_never_lets_the_selector_change(installed: Judge, version: str) -> None:
+def test_the_api_server_never_lets_the_selector_change(
+    installed: RealApiServer, version: str
+) -> None:
     name = f"fixed-{version.rpartition('/')[2]}"
     place = f"/apis/{version}/namespaces/default/daemonsets"
     created = installed.ask("POST", place, daemonset(version, metadata={"name": name})).body
@@ -120,7 +122,7 @@ def test_the_api_server_never_lets_the_selector_change(installed: Judge, version
     assert message.endswith("field is immutable")
 
 
-def test_a_typing_error_is_told_where_we_know_all_fields(installed: Judge) -> None:
+def test_a_typing_error_is_told_where_we_know_all_fields(installed: RealApiServer) -> None:
     place = f"/apis/{keys.V1BETA1}/namespaces/default/daemonsets"
     strict = f"{place}?dryRun=All&fieldValidation=Strict"
     typo = daemonset(keys.V1BETA1, **rolling(maxUnavailble=2))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.agreement import about_deletes, about_lists, about_watches
 from tests.agreement.corpora import CORPORA
-from tests.agreement.likeness import Conversation
+from tests.agreement.normalise import Conversation
 from tests.agreement.servers import Server
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from everynode.cli.kubernetes.controlplane import ControlPlane
-from tests.judge import Judge
+from everynode.localkube.control_plane import ControlPlane
+from tests.support.real_server import RealApiServer
 
 
 @pytest.fixture(scope="session")
-def judge(api_server: ControlPlane) -> Judge:
+def judge(api_server: ControlPlane) -> RealApiServer:
     """The real API server, as one that is asked."""
-    return Judge(api_server)
+    return RealApiServer(api_server)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from everynode.api.crd import NAME, crd, schema
+from everynode.api.crd import CRD_NAME, crd, schema
 from everynode.api.validation.advanced import RULES
 
 Object = dict[str, Any]
@@ -27,7 +27,7 @@ def test_both_versions_are_served_and_the_newer_one_is_stored() -> None:
 
 
 def test_names_and_columns_are_those_that_people_know() -> None:
-    assert crd()["metadata"]["name"] == NAME == "daemonsets.apps.kruise.io"
+    assert crd()["metadata"]["name"] == CRD_NAME == "daemonsets.apps.kruise.io"
     assert crd()["spec"]["names"]["shortNames"] == ["daemon", "ads"]
     columns = crd()["spec"]["versions"][1]["additionalPrinterColumns"]
     assert [column["name"] for column in columns] == [

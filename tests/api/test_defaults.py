@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from everynode.api import defaults, keys
-from tests.api.corpus import VALID, VALID_PODS, Case
+from tests.support.manifest_corpus import VALID, VALID_PODS, Case
 
 if TYPE_CHECKING:
-    from tests.judge import Judge
+    from tests.support.real_server import RealApiServer
 
 Object = dict[str, Any]
 
@@ -336,7 +336,7 @@ def told(value: Any) -> Any:
 
 @pytest.mark.kubernetes
 @pytest.mark.parametrize("case", NATIVE, ids=repr)
-def test_the_api_server_fills_in_the_same_for_a_daemonset(judge: Judge, case: Case) -> None:
+def test_the_api_server_fills_in_the_same_for_a_daemonset(judge: RealApiServer, case: Case) -> None:
     answer = judge.try_out(case.manifest)
     assert answer.code == 201, answer.body["message"]
     ours = defaults.default_daemonset(case.manifest)["spec"]
@@ -345,7 +345,7 @@ def test_the_api_server_fills_in_the_same_for_a_daemonset(judge: Judge, case: Ca
 
 @pytest.mark.kubernetes
 @pytest.mark.parametrize("case", VALID_PODS, ids=repr)
-def test_the_api_server_fills_in_the_same_for_a_pod(judge: Judge, case: Case) -> None:
+def test_the_api_server_fills_in_the_same_for_a_pod(judge: RealApiServer, case: Case) -> None:
     answer = judge.try_out(case.manifest)
     assert answer.code == 201, answer.body["message"]
     # What admission adds is none of the type's defaults.

@@ -75,3 +75,26 @@ def test_names_that_are_not_camel_case_are_read_as_the_api_writes_them() -> None
     )
     status = pod.status.container_statuses[0]
     assert (pod.uid, pod.hash, status.image_id, status.container_id) == ("u1", "", "i", "d")
+
+
+def pinned_to(*nodes: str) -> str:
+    values = msgspec.json.encode(nodes).decode()
+    field = f'{{"key":"metadata.name","operator":"In","values":{values}}}'
+    terms = f'{{"nodeSelectorTerms":[{{"matchFields":[{field}]}}]}}'
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return f'{{"nodeAffinity":{{"{required}":{terms}}}}}'
+
+
+@pytest.mark.parametrize(
+    ("spec", "node"),
+    [
+        ('{"nodeName":"n1"}', "n1"),
+        (f'{{"affinity":{pinned_to("n2")}}}', "n2"),
+        (f'{{"nodeName":"n1","affinity":{pinned_to("n2")}}}', "n1"),
+        (f'{{"affinity":{pinned_to("n1", "n2")}}}', ""),
+        ('{"affinity":{"nodeAffinity":{}}}', ""),
+        ("{}", ""),
+    ],
+)
+def test_a_pod_is_on_the_node_it_is_bound_or_pinned_to(spec: str, node: str) -> None:
+    assert read_pod(f'{{"metadata":{{"name":"a"}},"spec":{spec}}}').node == node

@@ -10,7 +10,7 @@ import yaml
 
 from everynode.api import keys
 from everynode.api.conversion import convert
-from everynode.api.daemonset import Amount
+from everynode.api.daemonset import IntOrPercent
 from everynode.api.validation import validate_daemonset, validate_template
 from everynode.api.versions import decode_daemonset
 
@@ -66,8 +66,8 @@ def test_both_spellings_of_surging_mean_the_same() -> None:
         for name in ("advanced", "article")
     ]
     assert strategies[0] == strategies[1]
-    assert strategies[0].max_surge == Amount(30, percent=True)
-    assert strategies[0].max_unavailable == Amount(0)
+    assert strategies[0].max_surge == IntOrPercent(30, percent=True)
+    assert strategies[0].max_unavailable == IntOrPercent(0)
 
 
 def test_a_draft_of_an_affinity_is_refused_where_it_is_wrong() -> None:

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everynode.api.daemonset import LabelSelector, Requirement
+from everynode.api.daemonset import LabelSelector, LabelSelectorRequirement
 from everynode.api.selector import (
-    Matcher,
+    LabelMatcher,
     SelectorError,
     compile_selector,
     format_selector,
-    label_key_faults,
-    label_value_faults,
+    label_key_errors,
+    label_value_errors,
     matches,
     parse_query,
 )
@@ -23,12 +23,14 @@ labels_of_objects = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUE
 values_of_requirements = st.sets(st.sampled_from(VALUES), min_size=1, max_size=3).map(tuple)
 requirements = st.one_of(
     st.builds(
-        Requirement,
+        LabelSelectorRequirement,
         st.sampled_from(KEYS),
         st.sampled_from(("In", "NotIn")),
         values_of_requirements,
     ),
-    st.builds(Requirement, st.sampled_from(KEYS), st.sampled_from(("Exists", "DoesNotExist"))),
+    st.builds(
+        LabelSelectorRequirement, st.sampled_from(KEYS), st.sampled_from(("Exists", "DoesNotExist"))
+    ),
 )
 selectors = st.builds(
     LabelSelector,
@@ -78,16 +80,24 @@ def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
 @pytest.mark.parametrize(
     ("requirement", "message"),
     [
-        (Requirement("app", "Gt", ("1",)), '"Gt" is not a valid label selector operator'),
-        (Requirement("app", "="), '"=" is not a valid label selector operator'),
-        (Requirement("app", "In"), "values set can't be empty"),
-        (Requirement("app", "Exists", ("a",)), "values set must be empty"),
-        (Requirement("a b", "Exists"), 'key: Invalid value: "a b": name part must consist of'),
-        (Requirement("app", "In", ("a b",)), 'values[0][app]: Invalid value: "a b"'),
-        (Requirement("-", "In", ("-",)), "[key: Invalid value"),
+        (
+            LabelSelectorRequirement("app", "Gt", ("1",)),
+            '"Gt" is not a valid label selector operator',
+        ),
+        (LabelSelectorRequirement("app", "="), '"=" is not a valid label selector operator'),
+        (LabelSelectorRequirement("app", "In"), "values set can't be empty"),
+        (LabelSelectorRequirement("app", "Exists", ("a",)), "values set must be empty"),
+        (
+            LabelSelectorRequirement("a b", "Exists"),
+            'key: Invalid value: "a b": name part must consist of',
+        ),
+        (LabelSelectorRequirement("app", "In", ("a b",)), 'values[0][app]: Invalid value: "a b"'),
+        (LabelSelectorRequirement("-", "In", ("-",)), "[key: Invalid value"),
     ],
 )
-def test_a_requirement_without_sense_is_refused(requirement: Requirement, message: str) -> None:
+def test_a_requirement_without_sense_is_refused(
+    requirement: LabelSelectorRequirement, message: str
+) -> None:
     with pytest.raises(SelectorError) as caught:
         compile_selector(LabelSelector({}, (requirement,)))
     assert message in str(caught.value)
@@ -99,11 +109,15 @@ def test_a_requirement_without_sense_is_refused(requirement: Requirement, messag
         (LabelSelector(), ""),
         (LabelSelector({"b": "2", "a": "1"}), "a=1,b=2"),
         (LabelSelector({"a": ""}), "a="),
-        (LabelSelector({}, (Requirement("c", "In", ("y", "x")),)), "c in (x,y)"),
-        (LabelSelector({}, (Requirement("c", "NotIn", ("x",)),)), "c notin (x)"),
+        (LabelSelector({}, (LabelSelectorRequirement("c", "In", ("y", "x")),)), "c in (x,y)"),
+        (LabelSelector({}, (LabelSelectorRequirement("c", "NotIn", ("x",)),)), "c notin (x)"),
         (
             LabelSelector(
-                {"m": "1"}, (Requirement("z", "Exists"), Requirement("a", "DoesNotExist"))
+                {"m": "1"},
+                (
+                    LabelSelectorRequirement("z", "Exists"),
+                    LabelSelectorRequirement("a", "DoesNotExist"),
+                ),
             ),
             "!a,m=1,z",
         ),
@@ -175,7 +189,7 @@ def test_a_bad_query_is_refused_with_the_servers_words(query: str, message: str)
 
 def test_equality_is_with_one_value() -> None:
     with pytest.raises(SelectorError, match="exact-match compatibility requires one single value"):
-        Matcher((Requirement("a", "=", ("1", "2")),))
+        LabelMatcher((LabelSelectorRequirement("a", "=", ("1", "2")),))
 
 
 def test_only_integers_can_be_compared() -> None:
@@ -195,7 +209,7 @@ def test_a_label_that_can_have_one_value_only_can_be_looked_up() -> None:
 
 @pytest.mark.parametrize("key", ["a", "A-b_c.9", "example.com/a", "a" * 63, f"{'b' * 253}/a"])
 def test_good_label_keys_have_no_faults(key: str) -> None:
-    assert label_key_faults(key) == ()
+    assert label_key_errors(key) == ()
 
 
 @pytest.mark.parametrize(
@@ -212,10 +226,10 @@ def test_good_label_keys_have_no_faults(key: str) -> None:
     ],
 )
 def test_bad_label_keys_are_told_what_is_wrong(key: str, fault: str) -> None:
-    assert any(each.startswith(fault) for each in label_key_faults(key))
+    assert any(each.startswith(fault) for each in label_key_errors(key))
 
 
 def test_label_values_may_be_empty_but_neither_long_nor_wild() -> None:
-    assert label_value_faults("") == label_value_faults("a_B-9.z") == ()
-    assert label_value_faults("a" * 64) == ("must be no more than 63 bytes",)
-    assert label_value_faults("a b")[0].startswith("a valid label must be an empty string or")
+    assert label_value_errors("") == label_value_errors("a_B-9.z") == ()
+    assert label_value_errors("a" * 64) == ("must be no more than 63 bytes",)
+    assert label_value_errors("a b")[0].startswith("a valid label must be an empty string or")

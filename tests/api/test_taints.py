@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from everynode.api.objects import Taint, Toleration
 from everynode.api.taints import (
-    EVICTING,
+    EVICTING_EFFECTS,
     NO_EXECUTE,
     NO_SCHEDULE,
     PREFER_NO_SCHEDULE,
     daemon_tolerations,
+    find_untolerated_taint,
     tolerates,
-    untolerated,
     with_daemon_tolerations,
     with_daemon_tolerations_json,
 )
@@ -50,16 +50,16 @@ def test_a_toleration_covers_a_taint_by_key_value_and_effect(
 
 def test_the_first_taint_that_nothing_tolerates_is_named() -> None:
     gpu = Toleration("gpu", "Exists")
-    assert untolerated((GPU, OLD), ()) is GPU
-    assert untolerated((GPU, OLD), (gpu,)) is OLD
-    assert untolerated((GPU, OLD), (gpu, Toleration("old", "Exists"))) is None
-    assert untolerated((), ()) is None
+    assert find_untolerated_taint((GPU, OLD), ()) is GPU
+    assert find_untolerated_taint((GPU, OLD), (gpu,)) is OLD
+    assert find_untolerated_taint((GPU, OLD), (gpu, Toleration("old", "Exists"))) is None
+    assert find_untolerated_taint((), ()) is None
 
 
 def test_only_the_effects_asked_for_count() -> None:
-    assert untolerated((SOFT,), ()) is None
-    assert untolerated((GPU, OLD), (), effects=EVICTING) is OLD
-    assert untolerated((GPU,), (), effects=EVICTING) is None
+    assert find_untolerated_taint((SOFT,), ()) is None
+    assert find_untolerated_taint((GPU, OLD), (), effects=EVICTING_EFFECTS) is OLD
+    assert find_untolerated_taint((GPU,), (), effects=EVICTING_EFFECTS) is None
 
 
 def test_daemon_pods_stay_on_nodes_in_trouble() -> None:
@@ -78,8 +78,8 @@ def test_daemon_pods_stay_on_nodes_in_trouble() -> None:
 
 def test_a_pod_in_the_hosts_network_does_not_wait_for_the_network() -> None:
     network = Taint("node.kubernetes.io/network-unavailable", "", NO_SCHEDULE)
-    assert untolerated((network,), daemon_tolerations(host_network=True)) is None
-    assert untolerated((network,), daemon_tolerations(host_network=False)) is network
+    assert find_untolerated_taint((network,), daemon_tolerations(host_network=True)) is None
+    assert find_untolerated_taint((network,), daemon_tolerations(host_network=False)) is network
 
 
 def test_the_templates_tolerations_come_first() -> None:

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from everynode.api import keys
 from everynode.api.daemonset import (
-    Amount,
     DaemonSet,
     DaemonSetStatus,
     Flavour,
-    Hook,
+    IntOrPercent,
     LabelSelector,
-    Requirement,
-    RollingType,
-    UpdateType,
+    LabelSelectorRequirement,
+    LifecycleHook,
+    RollingUpdateType,
+    UpdateStrategyType,
 )
 from everynode.api.objects import Condition
 from everynode.api.versions import decode_daemonset, encode_status
@@ -56,11 +56,11 @@ def test_a_plain_daemonset_gets_the_defaults_of_its_kind(version: str) -> None:
     daemonset = decode_daemonset(manifest(version))
     assert daemonset.faults == ()
     assert daemonset.flavour is (Flavour.NATIVE if version == keys.APPS_V1 else Flavour.ADVANCED)
-    assert daemonset.strategy.type is UpdateType.ROLLING
-    assert daemonset.strategy.rolling is RollingType.STANDARD
-    assert daemonset.strategy.max_unavailable == Amount(1)
-    assert daemonset.strategy.max_surge == Amount(0)
-    assert daemonset.burst == Amount(250)
+    assert daemonset.strategy.type is UpdateStrategyType.ROLLING
+    assert daemonset.strategy.rolling is RollingUpdateType.STANDARD
+    assert daemonset.strategy.max_unavailable == IntOrPercent(1)
+    assert daemonset.strategy.max_surge == IntOrPercent(0)
+    assert daemonset.burst == IntOrPercent(250)
     assert daemonset.history_limit == 10
     assert (daemonset.name, daemonset.namespace, daemonset.uid) == ("agent", "default", "u-1")
 
@@ -109,17 +109,17 @@ def test_every_field_of_the_advanced_kind_is_read() -> None:
     )
     strategy = daemonset.strategy
     assert daemonset.faults == ()
-    assert strategy.rolling is RollingType.IN_PLACE
-    assert strategy.max_unavailable == Amount(10, percent=True)
-    assert strategy.partition == Amount(50, percent=True)
+    assert strategy.rolling is RollingUpdateType.IN_PLACE
+    assert strategy.max_unavailable == IntOrPercent(10, percent=True)
+    assert strategy.partition == IntOrPercent(50, percent=True)
     assert strategy.paused
     assert strategy.selector == LabelSelector(
-        match_expressions=(Requirement("zone", "In", ("a",)),)
+        match_expressions=(LabelSelectorRequirement("zone", "In", ("a",)),)
     )
     assert daemonset.min_ready_seconds == 7
-    assert daemonset.burst == Amount(20, percent=True)
+    assert daemonset.burst == IntOrPercent(20, percent=True)
     assert daemonset.history_limit == 0
-    assert daemonset.pre_delete == Hook({"hook": "on"}, ("example.io/hook",), True)
+    assert daemonset.pre_delete == LifecycleHook({"hook": "on"}, ("example.io/hook",), True)
     assert daemonset.progressive
 
 
@@ -131,7 +131,7 @@ def test_a_native_daemonset_has_no_advanced_features() -> None:
             lifecycle={"preDelete": {"labelsHandler": {"a": "b"}}},
         )
     )
-    assert daemonset.strategy.partition == Amount(0)
+    assert daemonset.strategy.partition == IntOrPercent(0)
     assert not daemonset.strategy.paused
     assert daemonset.pre_delete is None
 
@@ -139,10 +139,10 @@ def test_a_native_daemonset_has_no_advanced_features() -> None:
 @pytest.mark.parametrize("field", ["rollingUpdateType", "type"])
 def test_surging_is_standard_with_a_surge(field: str) -> None:
     strategy = rolling(**{field: "Surging"}).strategy
-    assert strategy.rolling is RollingType.STANDARD
-    assert strategy.max_surge == Amount(1)
-    assert strategy.max_unavailable == Amount(0)
-    assert rolling(**{field: "Surging"}, maxSurge="30%").strategy.max_surge == Amount(
+    assert strategy.rolling is RollingUpdateType.STANDARD
+    assert strategy.max_surge == IntOrPercent(1)
+    assert strategy.max_unavailable == IntOrPercent(0)
+    assert rolling(**{field: "Surging"}, maxSurge="30%").strategy.max_surge == IntOrPercent(
         30, percent=True
     )
 
@@ -150,7 +150,7 @@ def test_surging_is_standard_with_a_surge(field: str) -> None:
 def test_a_surge_alone_leaves_nothing_unavailable() -> None:
     daemonset = rolling(maxSurge=1)
     assert daemonset.faults == ()
-    assert daemonset.strategy.max_unavailable == Amount(0)
+    assert daemonset.strategy.max_unavailable == IntOrPercent(0)
 
 
 @pytest.mark.parametrize(
@@ -188,21 +188,21 @@ def test_what_is_no_daemonset_is_refused_in_words(raw: bytes) -> None:
 def test_a_broken_amount_is_named_and_means_the_fewest_pods(broken: object) -> None:
     unavailable = rolling(maxUnavailable=broken)
     assert paths(unavailable) == ["spec.updateStrategy.rollingUpdate.maxUnavailable"]
-    assert unavailable.strategy.max_unavailable == Amount(1)
+    assert unavailable.strategy.max_unavailable == IntOrPercent(1)
 
     surge = rolling(maxSurge=broken, maxUnavailable=2)
     assert "spec.updateStrategy.rollingUpdate.maxSurge" in paths(surge)
-    assert surge.strategy.max_surge == Amount(0)
+    assert surge.strategy.max_surge == IntOrPercent(0)
 
     partition = rolling(partition=broken)
     assert paths(partition) == ["spec.updateStrategy.rollingUpdate.partition"]
-    assert partition.strategy.partition == Amount(100, percent=True)
+    assert partition.strategy.partition == IntOrPercent(100, percent=True)
 
 
 def test_an_unknown_strategy_updates_nothing_by_itself() -> None:
     daemonset = decode_daemonset(manifest(updateStrategy={"type": "Sideways"}))
     assert paths(daemonset) == ["spec.updateStrategy.type"]
-    assert daemonset.strategy.type is UpdateType.ON_DELETE
+    assert daemonset.strategy.type is UpdateStrategyType.ON_DELETE
 
 
 @pytest.mark.parametrize(
@@ -236,14 +236,14 @@ def test_two_spellings_must_agree() -> None:
 def test_a_surge_beside_unavailable_nodes_is_kept_alone() -> None:
     daemonset = rolling(maxSurge=2, maxUnavailable=3)
     assert paths(daemonset) == ["spec.updateStrategy.rollingUpdate.maxSurge"]
-    assert daemonset.strategy.max_surge == Amount(2)
-    assert daemonset.strategy.max_unavailable == Amount(0)
+    assert daemonset.strategy.max_surge == IntOrPercent(2)
+    assert daemonset.strategy.max_unavailable == IntOrPercent(0)
 
 
 def test_an_in_place_update_never_surges() -> None:
     daemonset = rolling(rollingUpdateType="InPlaceIfPossible", maxSurge=2)
     assert paths(daemonset) == ["spec.updateStrategy.rollingUpdate.maxSurge"]
-    assert daemonset.strategy.max_surge == Amount(0)
+    assert daemonset.strategy.max_surge == IntOrPercent(0)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_broken_numbers_are_named_and_replaced() -> None:
         "spec.minReadySeconds",
         "spec.revisionHistoryLimit",
     ]
-    assert daemonset.burst == Amount(1)
+    assert daemonset.burst == IntOrPercent(1)
     assert (daemonset.min_ready_seconds, daemonset.history_limit) == (0, 10)
 
 
@@ -285,8 +285,8 @@ def test_what_was_read_before_is_read_the_same_again() -> None:
     assert decode_daemonset(broken) == decode_daemonset(broken)
     assert decode_daemonset(manifest(minReadySeconds=1)).faults == ()
     native = manifest(keys.APPS_V1, burstReplicas=5)
-    assert decode_daemonset(manifest(burstReplicas=5)).burst == Amount(5)
-    assert decode_daemonset(native).burst == Amount(250)
+    assert decode_daemonset(manifest(burstReplicas=5)).burst == IntOrPercent(5)
+    assert decode_daemonset(native).burst == IntOrPercent(250)
 
 
 JSON = st.recursive(
@@ -383,3 +383,9 @@ def test_a_status_is_read_as_it_was_written(version: str) -> None:
 @pytest.mark.parametrize("name", ["updateRevision", "daemonSetHash"])
 def test_either_name_of_the_hash_is_read(name: str) -> None:
     assert decode_daemonset(manifest() | {"status": {name: "x"}}).status.update_revision == "x"
+
+
+def test_a_daemonset_nested_too_deeply_is_none() -> None:
+    deep = b'{"apiVersion":"apps/v1","spec":{},"x":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    with pytest.raises(ValueError, match="this is not a DaemonSet"):
+        decode_daemonset(deep)

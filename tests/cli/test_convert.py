@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 from everynode.api import keys
 from everynode.cli.convert import command
-from everynode.cli.errors import UserError
-from everynode.sim.manifest import daemonset
+from everynode.errors import UserError
+from everynode.sim.plans.manifests import daemonset
 
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "agent"}}
 CANARY = {"partition": 3, "maxUnavailable": 2}
@@ -53,7 +53,7 @@ def test_what_has_no_counterpart_is_refused_in_one_line(tmp_path: Path) -> None:
     assert result.stdout == ""
     assert isinstance(result.exception, UserError)
     assert str(result.exception) == (
-        f"{name}: apps/v1 cannot say all of DaemonSet agent; --drop leaves out "
+        f"{name}: apps/v1 has no field for parts of DaemonSet agent; --drop leaves out "
         "spec.updateStrategy.rollingUpdate.partition (no node is held back)"
     )
 

@@ -5,12 +5,12 @@ import io
 import pytest
 from click.testing import CliRunner
 
-from everynode.cli.demo import command, show
+from everynode.cli.demo import command, run_demo
 
 
 async def test_the_demo_rolls_out_a_canary_and_then_the_rest_and_keeps_its_promises() -> None:
     stream = io.StringIO()
-    await show(8, 40.0, stream)
+    await run_demo(8, 40.0, stream)
     text = stream.getvalue()
     _, canary, rollout = text.split("\n2 Canary")[0], *text.split("\n2 Canary")[1].split("\n3 ")
     assert "2 of 8 nodes run agent:v2" in canary

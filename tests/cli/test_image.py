@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 
 from everynode.cli.image import command
-from everynode.cluster.machinery.catalogue import CONFIG_MAPS, KEY, NAME, NAMESPACE
+from everynode.components.kubelet.image_config import (
+    CONFIG_MAPS,
+    IMAGE_CONFIG_KEY,
+    IMAGE_CONFIG_NAME,
+    IMAGE_CONFIG_NAMESPACE,
+)
 from everynode.kube import verbs
 from tests.cli.test_up import ask
-from tests.cli.upped import Up, started, typed
+from tests.support.commands import Up, started, typed
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +27,8 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 def lines(up: Up) -> list[str]:
-    [found] = ask(up, verbs.get(CONFIG_MAPS, NAME, namespace=NAMESPACE))
-    return str(found["data"][KEY]).splitlines()
+    [found] = ask(up, verbs.get(CONFIG_MAPS, IMAGE_CONFIG_NAME, namespace=IMAGE_CONFIG_NAMESPACE))
+    return str(found["data"][IMAGE_CONFIG_KEY]).splitlines()
 
 
 def test_images_fail_as_asked_and_are_mended(up: Up) -> None:

@@ -14,13 +14,13 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from everynode.cli.errors import UserError
 from everynode.cli.install import command, install
-from everynode.cli.kubernetes.controlplane import ControlPlane, Options
-from everynode.cli.manifests import Settings, objects
-from everynode.cli.manifests.apply import Consent
-from tests import kubernetes
-from tests.cli.manifests.served import KRUISES_CRD, Served
+from everynode.errors import UserError
+from everynode.install import InstallOptions, install_objects
+from everynode.install.apply import Consent
+from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
+from tests.support import kubernetes
+from tests.support.install_cluster import KRUISES_CRD, Served
 
 IMAGE = "everynode:test"
 ACCOUNT = "system:serviceaccount:everynode-system:everynode"
@@ -75,7 +75,7 @@ def test_a_failure_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
 async def test_each_object_is_told_with_what_became_of_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    served, wanted = Served(), objects(Settings(image=IMAGE))
+    served, wanted = Served(), install_objects(InstallOptions(image=IMAGE))
     await install(served.client, served.clock, wanted, Consent())
     first = capsys.readouterr().out.splitlines()
     await install(served.client, served.clock, wanted, Consent())
@@ -90,7 +90,9 @@ async def test_each_object_is_told_with_what_became_of_it(
 async def test_a_crd_from_helm_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     served = Served()
     await served.have_kruises_crd()
-    await install(served.client, served.clock, objects(Settings()), Consent(adopt_crd=True))
+    await install(
+        served.client, served.clock, install_objects(InstallOptions()), Consent(adopt_crd=True)
+    )
     assert "the CRD came with the Helm release kruise" in capsys.readouterr().err
 
 
@@ -137,7 +139,7 @@ class Cluster:
         return ran.returncode == 0
 
     def kubeconfig_of(self, user: str, folder: Path) -> Path:
-        """Write a kubeconfig that acts as somebody with fewer rights."""
+        """Write a kubeconfig that impersonates a user with fewer rights."""
         config = yaml.safe_load(self.plane.kubeconfig.read_text())
         config["users"][0]["user"]["as"] = user
         path = folder / f"{user}.kubeconfig"
@@ -147,7 +149,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    options = Options(
+    options = ControlPlaneOptions(
         scheduler=False,
         # The one that joins our roles to the built-in ones.
         controllers="clusterrole-aggregation-controller",
@@ -185,7 +187,7 @@ class TestRealKubernetes:
         assert first.exit_code == second.exit_code == 0
         assert {line.split()[-1] for line in first.stdout.splitlines()[:-1]} == {"created"}
         assert {line.split()[-1] for line in second.stdout.splitlines()[:-1]} == {"unchanged"}
-        assert len(before) == len(objects(Settings(image=IMAGE)))
+        assert len(before) == len(install_objects(InstallOptions(image=IMAGE)))
         assert versions(after) == versions(before)
 
     def test_the_custom_kind_is_served_at_once(self, installed: Cluster) -> None:
@@ -197,7 +199,7 @@ class TestRealKubernetes:
     def test_what_is_printed_passes_kubectl(self, installed: Cluster) -> None:
         text = typed("--print", "--image", IMAGE, "--native").stdout
         said = installed.kubectl("apply", "--dry-run=server", "-f", "-", given=text)
-        assert len(said.splitlines()) == len(objects(Settings(image=IMAGE)))
+        assert len(said.splitlines()) == len(install_objects(InstallOptions(image=IMAGE)))
 
     def test_the_controllers_pod_is_allowed_where_pods_are_restricted(
         self, installed: Cluster

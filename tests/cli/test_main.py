@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 import everynode
 from everynode.cli import main
-from everynode.sim.manifest import daemonset
-from tests.cli.upped import everynode as typed
+from everynode.sim.plans.manifests import daemonset
+from tests.support.commands import everynode as typed
 
 NAMES = [name for section in main.COMMANDS.values() for name in section]
 
@@ -59,7 +59,7 @@ def test_the_help_has_a_line_for_every_command_and_imports_none() -> None:
     assert [name for name in shown if name in NAMES] == NAMES
     assert ast.literal_eval(modules) == [
         "everynode.cli",
-        "everynode.cli.errors",
+        "everynode.errors",
         "everynode.cli.main",
     ]
 

@@ -11,7 +11,7 @@ from everynode.cli.node import command
 from everynode.kube import verbs
 from everynode.kube.resources import NODES
 from tests.cli.test_up import ask
-from tests.cli.upped import Up, started, typed
+from tests.support.commands import Up, started, typed
 
 PREFIX = "sim.everynode.io/"
 

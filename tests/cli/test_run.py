@@ -12,18 +12,18 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from everynode.cli.errors import UserError, WrongUsage
 from everynode.cli.run import command
+from everynode.errors import UsageError, UserError
 from everynode.kube.resources import ADVANCED, DAEMONSETS
 from tests.cli.test_up import ask, daemonset, until_ready
-from tests.cli.upped import Up, everynode, kubeconfig, started
+from tests.support.commands import Up, everynode, kubeconfig, started
 
 NOWHERE = ("--health-address", "0", "--metrics-address", "0")
 
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A cluster that nobody serves."""
+    """A cluster without a DaemonSet controller."""
     with started(tmp_path_factory.mktemp("up"), "--no-controller", "--speed", "20") as cluster:
         yield cluster
 
@@ -75,13 +75,13 @@ def test_a_server_that_is_not_there_ends_it(server: str, line: str, tmp_path: Pa
 def test_a_wrong_context_ends_it(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, "https://127.0.0.1:1")
     said = refused("--kubeconfig", path, "--context", "there")
-    assert said == "the kubeconfig asks for context 'there'; there are: here"
+    assert said == f"the kubeconfig asks for context 'there'; there are: here (in {path})"
 
 
 def test_an_address_that_makes_no_sense_ends_it(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, "https://127.0.0.1:1")
     result = CliRunner().invoke(command, ["--kubeconfig", path, "--health-address", "here"])
-    assert isinstance(result.exception, WrongUsage)
+    assert isinstance(result.exception, UsageError)
     assert str(result.exception).startswith("--health-address here: write it as host:port")
 
 

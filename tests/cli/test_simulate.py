@@ -14,12 +14,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from everynode.cli.errors import UserError
 from everynode.cli.simulate import command
-from everynode.sim.manifest import daemonset
-from everynode.sim.plan import Happening, Plan
-from everynode.sim.replay import save
-from everynode.sim.scenarios import SCENARIOS
+from everynode.errors import UserError
+from everynode.sim.explore.replay import save
+from everynode.sim.plans.manifests import daemonset
+from everynode.sim.plans.plan import Action, Plan
+from everynode.sim.plans.scenarios import SCENARIOS
 
 
 def typed(*arguments: str) -> Result:
@@ -117,10 +117,10 @@ def test_crash_points_of_a_scenario_are_tried() -> None:
 
 
 def impatient() -> Plan:
-    update = Happening("set-image", at=8.0, args={"image": "agent:v2"})
+    update = Action("set-image", at=8.0, args={"image": "agent:v2"})
     slow = daemonset(min_ready=60)
     return Plan(
-        1, nodes=1, manifests=(slow,), happenings=(update,), quiet_at=10, patience=20, name="slow"
+        1, nodes=1, manifests=(slow,), actions=(update,), quiet_at=10, patience=20, name="slow"
     )
 
 
@@ -173,8 +173,8 @@ def test_a_forecast_from_one_file_to_another(tmp_path: Path) -> None:
     [
         (("--nodes", "5"), "--nodes is for forecasts"),
         (("--stale",), "--stale goes with --crash-points"),
-        (("--seeds", "3", "--list"), "two questions"),
-        (("--seeds", "3", "--scenario", "surge"), "two questions"),
+        (("--seeds", "3", "--list"), "cannot be combined"),
+        (("--seeds", "3", "--scenario", "surge"), "cannot be combined"),
         (("--scenario", "nonsense"), "there is no scenario 'nonsense': first-creation"),
         (("--replay", "/nowhere"), "cannot read /nowhere"),
         (("-f", "/nowhere"), "cannot read /nowhere"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,16 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from everynode.cli.errors import UserError
 from everynode.cli.up import command
 from everynode.clock import SystemClock
+from everynode.errors import UserError
 from everynode.kube import verbs
+from everynode.kube.auth.kubeconfig import load_cluster_config
 from everynode.kube.client import Client
-from everynode.kube.config import load
-from everynode.kube.http import HttpTransport
+from everynode.kube.http.transport import HttpTransport
 from everynode.kube.requests import Request
 from everynode.kube.resources import ADVANCED, DAEMONSETS, NODES, Resource
-from tests.cli.upped import Up, everynode, started
+from tests.support.commands import Up, everynode, started
 
 Object = dict[str, Any]
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -30,11 +31,11 @@ decode = msgspec.json.Decoder(Object).decode
 
 
 def ask(up: Up, *requests: Request) -> list[Object]:
-    """Send requests as anybody with the kubeconfig can."""
+    """Send requests with the kubeconfig."""
 
     async def send() -> list[Object]:
         clock = SystemClock()
-        access = load(clock, kubeconfig=str(up.kubeconfig))
+        access = load_cluster_config(clock, kubeconfig=str(up.kubeconfig))
         client = Client(HttpTransport(access, clock), clock)
         try:
             return [
@@ -56,11 +57,11 @@ def refused(*arguments: str) -> str:
 
 
 def until_ready(up: Up, resource: Resource, name: str, wanted: int) -> None:
-    """Follow a DaemonSet until so many of its pods are ready."""
+    """Watch a DaemonSet until that many of its pods are ready."""
 
     async def follow() -> None:
         clock = SystemClock()
-        transport = HttpTransport(load(clock, kubeconfig=str(up.kubeconfig)), clock)
+        transport = HttpTransport(load_cluster_config(clock, kubeconfig=str(up.kubeconfig)), clock)
         client = Client(transport, clock)
         one = verbs.get(resource, name, namespace="default")
         while (found := await client.read(one, decode)).get("status", {}).get(
@@ -184,6 +185,19 @@ def test_a_data_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> 
     (tmp_path / "data" / "cluster.db").write_text("something else")
     said = refused("--data", str(tmp_path / "data"), "--kubeconfig", kubeconfig)
     assert "is not a cluster's data" in said
+
+
+def test_damaged_data_is_one_clear_line(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with started(tmp_path, "--nodes", "1", "--data", str(data)):
+        pass
+    database = sqlite3.connect(data / "cluster.db")
+    with database:
+        database.execute("UPDATE objects SET body = 'no JSON' WHERE collection = 'nodes'")
+    database.close()
+    said = refused("--data", str(data), "--kubeconfig", str(tmp_path / "config"))
+    assert said.startswith(f"{data / 'cluster.db'} is damaged: an object of nodes cannot be read")
+    assert said.endswith("or choose another folder")
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,133 @@
+"""Orphans are found, and those that may not be adopted are asked for later and later."""
+
 from __future__ import annotations
 
-from everynode.sim.manifest import daemonset
-from everynode.sim.plan import Happening, Plan
+import msgspec
+import pytest
+
+from everynode.api.daemonset import Flavour
+from everynode.controller.adoption import Adoption
+from everynode.controller.informers import Informers
+from everynode.controller.reporter import Reporter
+from everynode.controller.scheduling import ReconcileQueue
+from everynode.controller.state import DaemonSetState
+from everynode.decide.actions import PodAction
+from everynode.kube.client import Client
+from everynode.kube.errors import KubeError
+from everynode.kube.requests import Request, Response
+from everynode.kube.transport import Stream
+from everynode.sim.plans.manifests import daemonset
+from everynode.sim.plans.plan import Action, Plan
 from everynode.sim.world import play
+from tests.support.samples import native, pod_json, template_with
+from tests.support.scripted_server import ManualClock, failure
 
 MANIFESTS = (daemonset(rolling={"maxUnavailable": 1}),)
 # Once it is updated, the pod is not where a create would collide with it.
-UPDATE = Happening("set-image", at=10.0, args={"image": "agent:v2"})
+UPDATE = Action("set-image", at=10.0, args={"image": "agent:v2"})
 
 
 def test_an_orphan_that_is_in_no_watch_is_found_within_a_quarter_of_an_hour() -> None:
-    orphan = Happening("orphan-pod", at=40.0, args={"node": 0, "strip": True})
-    plan = Plan(1, nodes=2, manifests=MANIFESTS, happenings=(UPDATE, orphan), quiet_at=1000.0)
+    orphan = Action("orphan-pod", at=40.0, args={"node": 0, "strip": True})
+    plan = Plan(1, nodes=2, manifests=MANIFESTS, actions=(UPDATE, orphan), quiet_at=1000.0)
     result, world = play(plan)
-    assert result.kept, result.breaches
+    assert result.kept, result.violations
     assert 640.0 < world.record.changed_at < 1000.0
-    assert len(world.record.scene.pods) == 2
-    assert all(pod.hash for pod in world.record.scene.pods.values())
+    assert len(world.record.cluster.pods) == 2
+    assert all(pod.hash for pod in world.record.cluster.pods.values())
+
+
+class Refusing:
+    """A server with one orphan that does not let it be adopted."""
+
+    def __init__(self, refusal: Response) -> None:
+        orphan = pod_json("aaa")
+        orphan["metadata"] |= {"namespace": "system", "ownerReferences": []}
+        self._orphan = orphan
+        self.refusal: Response | None = refusal
+
+    async def send(self, request: Request) -> Response:
+        if request.method == "PATCH":
+            return self.refusal or Response(200, msgspec.json.encode(self._orphan))
+        if request.path.endswith("/daemonsets/agent"):
+            live = {"metadata": {"name": "agent", "namespace": "system", "uid": "ds-uid"}}
+            return Response(200, msgspec.json.encode({**live, "spec": {"template": {}}}))
+        items = [self._orphan] if request.path.endswith("/pods") else []
+        return Response(200, msgspec.json.encode({"metadata": {}, "items": items}))
+
+    async def open(self, request: Request) -> Stream:
+        raise AssertionError("nobody watches here")
+
+    async def close(self) -> None:
+        pass
+
+
+class Notebook(Reporter):
+    def __init__(self) -> None:
+        self.refused: list[KubeError] = []
+        self.written: list[PodAction] = []
+
+    def pod_written(self, state: DaemonSetState, action: PodAction) -> None:
+        self.written.append(action)
+
+    def adoption_failed(self, state: DaemonSetState, error: KubeError) -> None:
+        self.refused.append(error)
+
+
+class Stand:
+    def __init__(self, refusal: Response) -> None:
+        self.clock = ManualClock()
+        self.server = Refusing(refusal)
+        self.notebook = Notebook()
+        self.state = DaemonSetState(native(template_with()), {})
+        self.adoption = Adoption(
+            Client(self.server, self.clock),
+            self.clock,
+            informers=Informers([Flavour.NATIVE]),
+            queue=ReconcileQueue(self.clock),
+            reporter=self.notebook,
+        )
+
+    async def scan(self) -> float:
+        """Look for orphans, and return how long the next look has to wait."""
+        assert self.adoption.due(self.state, self.clock.now())
+        await self.adoption.scan(self.state)
+        return self.adoption.next_scan(self.state) - self.clock.now()
+
+
+DENIED = failure(403, "Forbidden", 'pods "x" is forbidden: denied by policy')
+AWAY = failure(503, "ServiceUnavailable", "etcd is away")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "waits"),
+    [
+        (DENIED, [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0]),
+        (AWAY, [2.0, 4.0, 8.0, 16.0, 16.0]),
+    ],
+    ids=["denied", "away"],
+)
+async def test_what_may_not_be_adopted_is_asked_for_later_and_later(
+    refusal: Response, waits: list[float]
+) -> None:
+    stand = Stand(refusal)
+    for wait in waits:
+        assert await stand.scan() == wait
+        # The orphan changes all the time; that is no reason to ask sooner.
+        stand.adoption.request_scan(stand.state)
+        assert not stand.adoption.due(stand.state, stand.clock.now() + wait - 0.1)
+        assert not stand.adoption.done(stand.state)
+        await stand.clock.advance(wait)
+    assert len(stand.notebook.refused) == len(waits)
+    assert stand.notebook.written == []
+
+
+async def test_after_an_adoption_the_next_refusal_is_a_first_one() -> None:
+    stand = Stand(DENIED)
+    await stand.clock.advance(await stand.scan())
+    refusal, stand.server.refusal = stand.server.refusal, None
+    assert await stand.scan() >= 600.0
+    assert len(stand.notebook.written) == 1
+    stand.server.refusal = refusal
+    stand.adoption.request_scan(stand.state)
+    assert await stand.scan() == 2.0

@@ -11,12 +11,19 @@ import msgspec
 import pytest
 
 from everynode.api.objects import ObjectReference
-from everynode.controller.events import BURST, REFILL, SEPARATE, WAITING, WINDOW, Recorder
+from everynode.controller.events import (
+    BURST,
+    COMBINE_WINDOW,
+    MAX_PENDING,
+    MAX_SEPARATE,
+    REFILL_SECONDS,
+    Recorder,
+)
 from everynode.decide.actions import Notice
 from everynode.kube.client import Client
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import TransportError
-from tests.kube.scripted import ManualClock, failure
+from tests.support.scripted_server import ManualClock, failure
 
 AGENT = ObjectReference("DaemonSet", "monitoring", "agent", "uid-1", "apps.kruise.io/v1beta1")
 OTHER = ObjectReference("DaemonSet", "monitoring", "other", "uid-2", "apps/v1")
@@ -127,10 +134,12 @@ async def test_the_same_event_again_is_counted() -> None:
 
 async def test_small_numbers_are_told_one_by_one() -> None:
     async with recording() as scene:
-        for number in range(SEPARATE):
+        for number in range(MAX_SEPARATE):
             scene.created(number)
         await scene.clock.quiet()
-        assert scene.messages() == [f"Created pod: agent-{number}" for number in range(SEPARATE)]
+        assert scene.messages() == [
+            f"Created pod: agent-{number}" for number in range(MAX_SEPARATE)
+        ]
 
 
 async def test_large_numbers_are_combined_and_counted_to_the_last() -> None:
@@ -138,11 +147,11 @@ async def test_large_numbers_are_combined_and_counted_to_the_last() -> None:
         for number in range(100):
             scene.created(number)
             await scene.clock.advance(1)
-        await scene.clock.advance(REFILL)
-        assert len(scene.server.events) == SEPARATE + 1
+        await scene.clock.advance(REFILL_SECONDS)
+        assert len(scene.server.events) == MAX_SEPARATE + 1
         combined = list(scene.server.events.values())[-1]
         assert combined["message"] == "(combined from similar events): Created pod: agent-99"
-        assert combined["count"] == 100 - SEPARATE
+        assert combined["count"] == 100 - MAX_SEPARATE
 
 
 async def test_at_the_end_of_a_rollout_the_last_count_does_not_wait() -> None:
@@ -152,9 +161,9 @@ async def test_at_the_end_of_a_rollout_the_last_count_does_not_wait() -> None:
             await scene.clock.advance(0.1)
         scene.recorder.hurry(AGENT.uid)
         await scene.clock.quiet()
-        assert list(scene.server.events.values())[-1]["count"] == 100 - SEPARATE
+        assert list(scene.server.events.values())[-1]["count"] == 100 - MAX_SEPARATE
         written = len(scene.server.requests)
-        await scene.clock.advance(2 * REFILL)
+        await scene.clock.advance(2 * REFILL_SECONDS)
         assert len(scene.server.requests) == written
 
 
@@ -166,10 +175,10 @@ async def test_a_rollout_of_thousands_writes_a_handful() -> None:
             scene.recorder.record(AGENT, deleted)
             if number % 14 == 0:
                 await scene.clock.advance(1)
-        await scene.clock.advance(2 * REFILL)
-        assert len(scene.server.requests) < BURST + 5000 / 14 / REFILL + 5
+        await scene.clock.advance(2 * REFILL_SECONDS)
+        assert len(scene.server.requests) < BURST + 5000 / 14 / REFILL_SECONDS + 5
         counts = sorted(event["count"] for event in scene.server.events.values())
-        assert counts[-2:] == [5000 - SEPARATE, 5000 - SEPARATE]
+        assert counts[-2:] == [5000 - MAX_SEPARATE, 5000 - MAX_SEPARATE]
 
 
 async def test_one_object_s_flood_does_not_hold_up_another_s_event() -> None:
@@ -180,7 +189,7 @@ async def test_one_object_s_flood_does_not_hold_up_another_s_event() -> None:
         await scene.clock.quiet()
         assert len(scene.server.events) == BURST + 1
         assert "Created pod: agent-1" in scene.messages()
-        await scene.clock.advance(REFILL)
+        await scene.clock.advance(REFILL_SECONDS)
         assert len(scene.server.events) == BURST + 2
 
 
@@ -195,9 +204,9 @@ async def test_warnings_are_not_held_up_by_ordinary_events() -> None:
 
 async def test_after_a_quiet_while_events_are_told_apart_again() -> None:
     async with recording() as scene:
-        for number in range(SEPARATE + 2):
+        for number in range(MAX_SEPARATE + 2):
             scene.created(number)
-        await scene.clock.advance(WINDOW + 1)
+        await scene.clock.advance(COMBINE_WINDOW + 1)
         scene.created(77)
         await scene.clock.quiet()
         assert scene.messages()[-1] == "Created pod: agent-77"
@@ -262,22 +271,22 @@ async def test_nothing_is_written_by_somebody_who_does_not_lead() -> None:
 
 async def test_who_leads_again_goes_on_counting_in_the_same_event() -> None:
     async with recording() as scene:
-        for number in range(SEPARATE + 1):
+        for number in range(MAX_SEPARATE + 1):
             scene.created(number)
         await scene.clock.advance(1)
         scene.permit = 0.0
-        scene.created(SEPARATE + 1)
+        scene.created(MAX_SEPARATE + 1)
         await scene.clock.advance(1)
         scene.permit = 10.0
-        scene.created(SEPARATE + 2)
+        scene.created(MAX_SEPARATE + 2)
         await scene.clock.advance(60)
-        assert len(scene.server.events) == SEPARATE + 1
+        assert len(scene.server.events) == MAX_SEPARATE + 1
         assert list(scene.server.events.values())[-1]["count"] == 3
 
 
 async def test_what_waits_is_bounded() -> None:
     scene = Scene()
-    for number in range(WAITING + 10):
+    for number in range(MAX_PENDING + 10):
         about = ObjectReference("DaemonSet", "n", f"d{number}", f"u{number}", "apps/v1")
         scene.created(1, about)
     assert scene.recorder.dropped == 10

@@ -5,11 +5,11 @@ import asyncio
 import aiohttp
 import pytest
 
-from everynode.api.decode import Decoder
 from everynode.api.objects import Node
 from everynode.controller.health import (
-    FRESH,
-    STUCK,
+    MAX_CONNECTIONS,
+    MAX_INACTIVITY,
+    MAX_SILENCE,
     AddressError,
     Health,
     is_fresh,
@@ -18,12 +18,13 @@ from everynode.controller.health import (
     serve,
 )
 from everynode.controller.metrics import Metrics
-from everynode.kube.cache import Cache
 from everynode.kube.requests import Response
 from everynode.kube.resources import NODES
 from everynode.kube.transport import TransportError
-from everynode.kube.watch import Watcher
-from tests.kube.scripted import ManualClock, ScriptedStream, ScriptedTransport, bookmark
+from everynode.kube.watch.cache import Cache
+from everynode.kube.watch.decode import Decoder
+from everynode.kube.watch.watcher import Watcher
+from tests.support.scripted_server import ManualClock, ScriptedStream, ScriptedTransport, bookmark
 
 DOWN = TransportError("connection refused", sent=False)
 
@@ -71,16 +72,16 @@ async def test_a_server_that_is_gone_makes_us_unready_but_is_no_reason_to_restar
     first = ScriptedStream(bookmark(7, initial_end=True))
     first.tear()
     transport = ScriptedTransport(first, *[DOWN] * 1000)
-    [early, late] = await states(ManualClock(), transport, 10, FRESH)
+    [early, late] = await states(ManualClock(), transport, 10, MAX_SILENCE)
     assert early == ("", "")
     assert late[0] == ""
     assert late[1].startswith("nothing was heard for 130 seconds: cannot reach the server")
 
 
 async def test_a_watch_that_is_stuck_is_a_reason_to_restart() -> None:
-    [fine, stuck] = await states(ManualClock(), ScriptedTransport(), STUCK - 1, 2)
+    [fine, stuck] = await states(ManualClock(), ScriptedTransport(), MAX_INACTIVITY - 1, 2)
     assert fine[0] == ""
-    assert stuck[0] == f"nothing was asked or heard for {STUCK + 1:.0f} seconds"
+    assert stuck[0] == f"nothing was asked or heard for {MAX_INACTIVITY + 1:.0f} seconds"
 
 
 async def test_a_kind_that_is_not_installed_does_not_make_us_unready() -> None:
@@ -115,6 +116,68 @@ async def test_answers_over_http() -> None:
         assert status == 200
         assert "# TYPE everynode_leader gauge" in text
         assert (await ask("/other"))[0] == 404
+
+
+HALF = b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Half: "
+WHOLE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+async def answer(reader: asyncio.StreamReader) -> bytes:
+    """All that comes until the connection is closed; a reset is an end as well."""
+    try:
+        async with asyncio.timeout(20):
+            return await reader.read()
+    except ConnectionResetError:
+        return b""
+
+
+@pytest.mark.parametrize("sent", [b"", HALF, b"POST /livez HTTP/1.1\r\nContent-Length: 9\r\n\r\n1"])
+async def test_a_client_that_says_half_of_what_it_wants_is_not_waited_for(sent: bytes) -> None:
+    async with serve(("127.0.0.1", 0), health=Health(), metrics=None, limit=0.1) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(sent)
+        received = await answer(reader)
+        writer.close()
+    assert b" 200 " not in received
+
+
+async def test_a_connection_ends_with_its_answer() -> None:
+    async with serve(("127.0.0.1", 0), health=Health(), metrics=None) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(WHOLE)
+        received = await answer(reader)
+        writer.close()
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert received.endswith(b"\r\n\r\nok")
+
+
+async def test_of_too_many_connections_the_oldest_are_closed_and_the_newest_is_served() -> None:
+    async with serve(("127.0.0.1", 0), health=Health(), metrics=None) as address:
+        halves = []
+        for _ in range(MAX_CONNECTIONS + 1):
+            halves.append(await asyncio.open_connection(*address))
+            halves[-1][1].write(HALF)
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(WHOLE)
+        received = await answer(reader)
+        ended = [await answer(each) for each, _ in halves[:2]]
+        for _, each in (*halves, (reader, writer)):
+            each.close()
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert ended == [b"", b""]
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [(b"POST /livez", b"405"), (b"GET /other", b"404"), (b"HEAD /livez", b"200")],
+)
+async def test_other_methods_and_paths_are_refused(request_line: bytes, status: bytes) -> None:
+    async with serve(("127.0.0.1", 0), health=Health(), metrics=None) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(request_line + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+        received = await answer(reader)
+        writer.close()
+    assert received.split()[1] == status
 
 
 async def test_a_kind_watched_twice_is_checked_twice() -> None:

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everynode.api.objects import Lease
-from everynode.cluster.local import LocalTransport
-from everynode.cluster.rest import Api
-from everynode.controller.leader import Election, Terms, Unopposed
+from everynode.apiserver.transport.local import LocalTransport
+from everynode.apiserver.verbs.dispatch import Api
+from everynode.controller.leader import AlwaysLeader, Election, LeaseTimes
 from everynode.kube import verbs
 from everynode.kube.client import WRITE_SECONDS, Client
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import LEASES
 from everynode.kube.transport import Stream, TransportError
-from tests.kube.scripted import ManualClock
+from tests.support.scripted_server import ManualClock
 
 NAMESPACE = "kube-system"
 
@@ -100,7 +100,7 @@ async def test_the_first_process_leads_and_keeps_the_lease() -> None:
         assert elector.leading
         for _ in range(60):
             await scene.clock.advance(1)
-            assert 0 < elector.permit() <= WRITE_SECONDS
+            assert 0 < elector.write_budget_seconds() <= WRITE_SECONDS
         lease = await scene.lease()
         assert lease.spec.holder_identity == "process-0"
         assert (lease.spec.lease_transitions, lease.spec.lease_duration_seconds) == (0, 15)
@@ -114,7 +114,7 @@ async def test_another_process_waits_while_the_lease_is_renewed() -> None:
         follower = await scene.start()
         await scene.clock.advance(120)
         assert not follower.leading
-        assert follower.permit() == 0
+        assert follower.write_budget_seconds() == 0
         assert follower.holder == "process-0"
 
 
@@ -127,7 +127,7 @@ async def test_leader_that_is_cut_off_stops_long_before_another_begins() -> None
         over = 0.0
         while not follower.leading:
             now = scene.clock.monotonic()
-            permitted = leader.permit()
+            permitted = leader.write_budget_seconds()
             over = max(over, now + permitted if permitted else 0.0)
             await scene.clock.advance(0.25)
         assert scene.clock.monotonic() > over
@@ -163,10 +163,10 @@ async def test_a_write_begun_late_gets_what_is_left_of_the_lease() -> None:
         scene.wires[0].fault = "cut"
         seen = []
         for _ in range(11):
-            seen.append(leader.permit())
+            seen.append(leader.write_budget_seconds())
             await scene.clock.advance(1)
         assert seen == [10, 10, 10, 10, 10, 9, 8, 7, 6, 5, 4]
-        assert leader.permit() == 0
+        assert leader.write_budget_seconds() == 0
 
 
 async def test_renewal_of_unknown_outcome_does_not_end_the_lead() -> None:
@@ -186,7 +186,7 @@ async def test_sleeping_machine_does_not_write_when_it_wakes() -> None:
         leader = await scene.start()
         assert leader.leading
         scene.clock.jump(60)
-        assert leader.permit() == 0
+        assert leader.write_budget_seconds() == 0
         await scene.clock.advance(3)
         assert leader.leading
 
@@ -212,8 +212,8 @@ async def test_clean_shutdown_hands_over_within_two_seconds_but_after_the_last_w
 
         resigning = asyncio.ensure_future(leader.resign(settle))
         await scene.clock.advance(30)
-        assert leader.permit() == 0
-        assert follower.permit() == 0
+        assert leader.write_budget_seconds() == 0
+        assert follower.write_budget_seconds() == 0
         answered.set()
         await scene.clock.quiet()
         assert resigning.done()
@@ -292,15 +292,15 @@ async def test_trouble_is_told_once_and_tried_again() -> None:
 @pytest.mark.parametrize("terms", [(10, 10, 2), (15, 14.5, 2), (15, 2, 2), (15, 10, 0)])
 def test_terms_that_cannot_be_safe_are_refused(terms: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="longer than its renew deadline"):
-        Terms(*terms)
+        LeaseTimes(*terms)
 
 
 async def test_without_election_we_lead_until_we_resign() -> None:
-    leadership = Unopposed()
+    leadership = AlwaysLeader()
     await leadership.elected()
-    assert leadership.permit() == WRITE_SECONDS
+    assert leadership.write_budget_seconds() == WRITE_SECONDS
     await leadership.resign(settled)
-    assert leadership.permit() == 0
+    assert leadership.write_budget_seconds() == 0
     await leadership.lost()
 
 
@@ -330,7 +330,7 @@ async def run_script(script: list[tuple[int, str, float]]) -> None:
             end = scene.clock.monotonic() + seconds
             while scene.clock.monotonic() < end:
                 now = scene.clock.monotonic()
-                permits = [elector.permit() for elector in electors]
+                permits = [elector.write_budget_seconds() for elector in electors]
                 for mine, other in ((0, 1), (1, 0)):
                     if permits[mine]:
                         assert now > over[other]
@@ -340,3 +340,26 @@ async def run_script(script: list[tuple[int, str, float]]) -> None:
             wire.fault = ""
         await scene.clock.advance(40)
         assert sum(elector.leading for elector in electors) == 1
+
+
+async def test_a_lease_with_numbers_beyond_all_bounds_is_taken_over_all_the_same() -> None:
+    async with a_scene() as scene:
+        client = Client(LocalTransport(scene.api), scene.clock)
+        spec = {
+            "holderIdentity": "dead",
+            "leaseDurationSeconds": 2**31 - 1,
+            "leaseTransitions": 2**31 - 1,
+            "renewTime": "9999-12-31T23:59:59.000000Z",
+        }
+        body = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": "everynode", "namespace": NAMESPACE},
+            "spec": spec,
+        }
+        await client.write(verbs.create(LEASES, body, namespace=NAMESPACE), bytes)
+        elector = await scene.start()
+        assert elector.write_budget_seconds() == 0
+        await scene.clock.advance(3610)
+        assert elector.write_budget_seconds() > 0
+        assert (await scene.lease()).spec.lease_transitions == 2**31 - 1

@@ -9,7 +9,7 @@ from everynode.controller.metrics import Metrics
 from everynode.kube import verbs
 from everynode.kube.errors import describe
 from everynode.kube.resources import NODES, PODS, Resource
-from tests.kube.scripted import ManualClock
+from tests.support.scripted_server import ManualClock
 
 
 class Watch:
@@ -51,7 +51,7 @@ def test_rollouts_are_shown_until_their_daemonset_is_gone() -> None:
     status = DaemonSetStatus(desired=20, updated=2, available=19, unavailable=1)
     metrics.rollout(Flavour.ADVANCED, "n", "agent", status=status)
     metrics.rollout(Flavour.NATIVE, "n", "agent", status=DaemonSetStatus(desired=3))
-    metrics.contested(Flavour.ADVANCED, "n", "agent", now=True)
+    metrics.status_conflict(Flavour.ADVANCED, "n", "agent", now=True)
     labels = "{daemonset=agent,kind=apps.kruise.io,namespace=n}"
     samples = shown(metrics)
     assert samples[f"everynode_daemonset_desired{labels}"] == 20
@@ -91,7 +91,7 @@ def test_queue_leader_watches_and_events_are_asked_when_somebody_looks() -> None
     assert shown(metrics)["everynode_leader"] == 0
     waiting.append("a")
     metrics.watch_restarted(PODS, "gone")
-    metrics.looked(0.003)
+    metrics.reconciled(0.003)
     metrics.pod_action("delete", "Update")
     samples = shown(metrics)
     assert (samples["everynode_queue_depth"], samples["everynode_leader"]) == (1, 1)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 
 from everynode.api import keys
-from everynode.api.daemonset import Amount, Flavour, Strategy
-from everynode.controller.observe import World
+from everynode.api.daemonset import Flavour, IntOrPercent, UpdateStrategy
+from everynode.controller.informers import Informers
 from everynode.controller.prepull import PrePull
-from everynode.controller.workload import Workload
+from everynode.controller.reporter import Reporter
+from everynode.controller.scheduling import ReconcileQueue
+from everynode.controller.state import DaemonSetState
 from everynode.decide.actions import PodAction
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream
-from tests.decide.fleet import NEW, OLD, make, pod, revision
-from tests.kube.scripted import ManualClock
+from tests.support.fleet import NEW, OLD, make, pod, revision
+from tests.support.scripted_server import ManualClock
 
 
 class Slow:
@@ -37,14 +39,14 @@ class Slow:
         pass
 
 
-class Nobody:
-    def pod_written(self, workload: Workload, action: PodAction) -> None:
+class Strict(Reporter):
+    def pod_written(self, state: DaemonSetState, action: PodAction) -> None:
         pass
 
-    def pod_refused(self, workload: Workload, action: PodAction, error: KubeError) -> None:
+    def pod_write_failed(self, state: DaemonSetState, action: PodAction, error: KubeError) -> None:
         raise AssertionError(error)
 
-    def pulled(self, workload: Workload, done: int, total: int) -> None:
+    def images_pulled(self, state: DaemonSetState, done: int, total: int) -> None:
         pass
 
 
@@ -54,27 +56,27 @@ class Stand:
     def __init__(self, *nodes: str) -> None:
         self.clock = ManualClock()
         self.server = Slow()
-        self.again: list[str] = []
+        self.queue = ReconcileQueue(self.clock)
         self.prepull = PrePull(
             Client(self.server, self.clock),
             self.clock,
-            world=World([Flavour.ADVANCED]),
+            informers=Informers([Flavour.ADVANCED]),
             always=False,
-            again=lambda key, _: self.again.append(key),
-            teller=Nobody(),
+            queue=self.queue,
+            reporter=Strict(),
         )
         plan = make(
             flavour=Flavour.ADVANCED,
-            strategy=Strategy(partition=Amount(100, percent=True)),
+            strategy=UpdateStrategy(partition=IntOrPercent(100, percent=True)),
             metadata={"annotations": {keys.PREDOWNLOAD_PARALLELISM: "5"}},
         )
-        self.workload = Workload(plan.ds, {})
+        self.state = DaemonSetState(plan.ds, {})
         for name in nodes:
-            self.workload.pod_changed(None, pod(OLD, on=name, scheduled=bool(name)))
+            self.state.pod_changed(None, pod(OLD, on=name, scheduled=bool(name)))
 
     def begin(self) -> asyncio.Task[None]:
         revisions = [revision(OLD), revision(NEW)]
-        step = self.prepull.step(self.workload, revisions[1], revisions)
+        step = self.prepull.step(self.state, revisions[1], revisions)
         assert step is not None
         return asyncio.get_running_loop().create_task(step)
 
@@ -83,17 +85,17 @@ async def test_a_daemonset_that_goes_while_its_puller_is_created_disturbs_nobody
     stand = Stand("n1")
     task = stand.begin()
     await stand.clock.quiet()
-    stand.prepull.forget(stand.workload)
+    stand.prepull.forget(stand.state)
     stand.server.answers.set()
     await task
-    assert stand.again == []
+    assert not stand.queue._due_at
 
 
 async def test_a_puller_that_was_created_is_looked_at_again() -> None:
     stand = Stand("n1")
     stand.server.answers.set()
     await stand.begin()
-    assert stand.again == [stand.workload.key]
+    assert list(stand.queue._due_at) == [stand.state.key]
 
 
 async def test_nothing_is_fetched_for_a_pod_that_points_at_no_node() -> None:

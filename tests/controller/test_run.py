@@ -6,25 +6,27 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+import msgspec
+
 from everynode.api.daemonset import Flavour
-from everynode.api.decode import Decoder
-from everynode.api.objects import Pod
+from everynode.api.objects import ObjectReference, Pod
 from everynode.api.versions import decode_daemonset
-from everynode.cluster.local import LocalTransport
-from everynode.cluster.machinery.behaviour import Behaviour
-from everynode.cluster.machinery.run import Machinery
-from everynode.cluster.machinery.run import Options as MachineryOptions
-from everynode.cluster.rest import Api
-from everynode.controller.run import Controller, Options
-from everynode.decide.availability import is_ready
+from everynode.apiserver.transport.local import LocalTransport
+from everynode.apiserver.verbs.dispatch import Api
+from everynode.components.kubelet.behaviour import Behaviour
+from everynode.components.run import ComponentOptions, Components
+from everynode.controller.run import Controller, ControllerOptions
+from everynode.decide.actions import Notice
+from everynode.decide.node.availability import is_ready
 from everynode.kube import verbs
 from everynode.kube.client import WRITE_SECONDS, Client
 from everynode.kube.requests import Request, Response
-from everynode.kube.resources import ADVANCED, NODES, PODS
+from everynode.kube.resources import ADVANCED, EVENTS, NODES, PODS
 from everynode.kube.transport import Stream, Transport
-from everynode.sim.clock import SimClock
-from everynode.sim.loop import SimLoop, run
-from tests.e2e.stage import daemonset
+from everynode.kube.watch.decode import Decoder
+from everynode.sim.engine.clock import SimClock
+from everynode.sim.engine.loop import SimLoop, run
+from tests.support.stage import daemonset
 
 TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 
@@ -36,7 +38,7 @@ class Turns:
         self._mine, self._theirs = asyncio.Event(), asyncio.Event()
         self._mine.set()
 
-    def permit(self) -> float:
+    def write_budget_seconds(self) -> float:
         return WRITE_SECONDS
 
     async def elected(self) -> None:
@@ -95,11 +97,13 @@ class Stand:
         self.client = Client(transport, self.clock)
         self.turns = Turns()
         self.slow = Slow(transport, loop)
-        machines = MachineryOptions(nodes=3, behaviour=Behaviour())
-        self.machinery = Machinery(transport, self.clock, machines)
-        options = Options(forgiving=False)
-        controller = Controller(self.slow, self.clock, options, leadership=self.turns)
-        self._tasks = [loop.create_task(work) for work in (self.machinery.run(), controller.run())]
+        machines = ComponentOptions(nodes=3, behaviour=Behaviour())
+        self.components = Components(transport, self.clock, machines)
+        options = ControllerOptions(forgiving=False)
+        self.controller = Controller(self.slow, self.clock, options, leadership=self.turns)
+        self._tasks = [
+            loop.create_task(work) for work in (self.components.run(), self.controller.run())
+        ]
 
     async def ready(self, image: str) -> list[Pod]:
         pods = await self.client.read_all(PODS, Decoder(Pod).one)
@@ -119,7 +123,7 @@ class Stand:
 
 async def _play_two_terms(loop: SimLoop) -> None:
     stand = Stand(loop)
-    await stand.machinery.ready()
+    await stand.components.ready()
     manifest = daemonset(rolling={"maxUnavailable": 1})
     await stand.client.write(verbs.create(ADVANCED, manifest, namespace="default"), bytes)
 
@@ -159,7 +163,7 @@ def test_a_write_of_an_earlier_term_is_awaited_before_the_next_begins() -> None:
 
 async def _play_truce(loop: SimLoop, end: Callable[[Stand], None], *, kept: bool) -> None:
     stand = Stand(loop)
-    await stand.machinery.ready()
+    await stand.components.ready()
     await stand.client.write(verbs.create(ADVANCED, daemonset(), namespace="default"), bytes)
 
     async def told() -> bool:
@@ -193,3 +197,21 @@ def test_a_truce_ends_when_the_lead_is_lost() -> None:
 
     loop = SimLoop()
     run(_play_truce(loop, lose_and_win, kept=False), loop=loop)
+
+
+async def _play_shutdown(loop: SimLoop) -> None:
+    stand = Stand(loop)
+    about = ObjectReference("DaemonSet", "default", "agent", "uid-1", "apps/v1")
+    await stand.clock.sleep(5)
+    for number in range(60):  # more than the rate limit lets through
+        message = f"Created pod: agent-{number}"
+        stand.controller.recorder.record(about, Notice("Normal", "SuccessfulCreate", message))
+        await stand.clock.sleep(0.1)
+    await stand.end()
+    events = await stand.client.read_all(EVENTS, msgspec.json.decode)
+    assert sum(each["count"] for each in events if each["reason"] == "SuccessfulCreate") == 60
+
+
+def test_events_that_wait_at_shutdown_are_sent() -> None:
+    loop = SimLoop()
+    run(_play_shutdown(loop), loop=loop)

@@ -9,14 +9,16 @@ import pytest
 
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus
 from everynode.api.objects import Condition
-from everynode.controller.status import INTERVAL, MOMENT, Statuses, Teller, Truces
-from everynode.controller.workload import Workload
+from everynode.controller.reporter import Reporter
+from everynode.controller.scheduling import ReconcileQueue
+from everynode.controller.state import DaemonSetState
+from everynode.controller.status import COUNTS_DELAY, INTERVAL, StatusConflicts, StatusWriter
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream
-from tests.decide.fleet import make
-from tests.kube.scripted import ManualClock
+from tests.support.fleet import make
+from tests.support.scripted_server import ManualClock
 
 
 class Server:
@@ -38,70 +40,70 @@ class Server:
         pass
 
 
-class Nobody:
-    def status_refused(self, workload: Workload, error: KubeError) -> None:
+class Undisturbed(Reporter):
+    def status_write_failed(self, state: DaemonSetState, error: KubeError) -> None:
         raise AssertionError(error)
 
-    def contested(self, workload: Workload, seconds: float) -> None:
+    def status_conflict(self, state: DaemonSetState, seconds: float) -> None:
         raise AssertionError("nobody else writes here")
 
 
-class Somebody(Nobody):
+class Conflicting(Reporter):
     def __init__(self) -> None:
         self.told: list[float] = []
 
-    def contested(self, workload: Workload, seconds: float) -> None:
+    def status_conflict(self, state: DaemonSetState, seconds: float) -> None:
         self.told.append(seconds)
 
 
 class Stand:
-    def __init__(self, teller: Teller | None = None) -> None:
+    def __init__(self, reporter: Reporter | None = None) -> None:
         self.clock = ManualClock()
         self.server = Server()
-        self.teller = teller or Nobody()
-        self.truces: Truces = {}
-        self.asked: list[float] = []  # when to look again
-        self.workload = Workload(make().ds, {})
+        self.reporter = reporter or Undisturbed()
+        self.conflicts: StatusConflicts = {}
+        self.queue = ReconcileQueue(self.clock)
+        self.state = DaemonSetState(make().ds, {})
         self.begin_term()
         self.see(version=100)
 
     def begin_term(self) -> None:
-        self.statuses = Statuses(
+        self.statuses = StatusWriter(
             Client(self.server, self.clock),
             self.clock,
-            again=lambda _, when: self.asked.append(when),
-            teller=self.teller,
-            truces=self.truces,
+            queue=self.queue,
+            reporter=self.reporter,
+            conflicts=self.conflicts,
         )
 
     def see(self, *, version: int, ready: int = 0) -> bool:
         """What the watch shows; whether that is worth a look."""
-        ds: DaemonSet = self.workload.ds
+        ds: DaemonSet = self.state.ds
         meta = msgspec.structs.replace(ds.metadata, resource_version=str(version))
         status = DaemonSetStatus(ready=ready)
-        after = self.workload.ds = msgspec.structs.replace(ds, metadata=meta, status=status)
-        return self.statuses.observed(ds, after, self.workload)
+        after = self.state.ds = msgspec.structs.replace(ds, metadata=meta, status=status)
+        return self.statuses.observe(ds, after, self.state)
 
     def wait(self, ready: int) -> float | None:
         """How long such a status has to wait; None where there is nothing to write."""
-        due_at = self.statuses.due_at(self.workload, DaemonSetStatus(ready=ready))
+        due_at = self.statuses.due_at(self.state, DaemonSetStatus(ready=ready))
         return None if due_at is None else max(0.0, due_at - self.clock.now())
 
     async def write(self, ready: int) -> None:
-        await self.statuses.write(self.workload, DaemonSetStatus(ready=ready))
+        await self.statuses.write(self.state, DaemonSetStatus(ready=ready))
 
 
 async def test_what_is_there_already_is_not_written() -> None:
     stand = Stand()
     assert stand.wait(ready=0) is None
-    assert stand.wait(ready=1) == MOMENT
+    assert stand.wait(ready=1) == COUNTS_DELAY
 
 
 async def test_what_was_written_is_not_written_again_before_it_could_be_seen() -> None:
     stand = Stand()
     await stand.write(ready=1)
     assert stand.wait(ready=1) == 20.0
-    assert stand.wait(ready=2) == MOMENT
+    assert stand.wait(ready=2) == COUNTS_DELAY
     stand.see(version=101, ready=1)
     assert stand.wait(ready=1) is None
 
@@ -116,8 +118,8 @@ async def test_what_is_never_seen_is_written_again() -> None:
 
 async def test_a_status_goes_by_the_daemonset_from_which_it_was_worked_out() -> None:
     stand = Stand()
-    writing = stand.statuses.write(stand.workload, DaemonSetStatus(ready=1))
-    stand.see(version=105)  # somebody writes a condition before the request is on its way
+    writing = stand.statuses.write(stand.state, DaemonSetStatus(ready=1))
+    stand.see(version=105)  # reporter writes a condition before the request is on its way
     await writing
     (request,) = stand.server.asked
     assert msgspec.json.decode(request.body)["metadata"]["resourceVersion"] == "100"
@@ -137,20 +139,20 @@ class Rollout(Stand):
 
     def __init__(self) -> None:
         super().__init__()
-        self.workload.ds = msgspec.structs.replace(self.workload.ds, status=SHOWN)
+        self.state.ds = msgspec.structs.replace(self.state.ds, status=SHOWN)
 
     def wait_for(self, **changed: Any) -> float | None:
         """How long the status waits once this has changed."""
-        due_at = self.statuses.due_at(self.workload, msgspec.structs.replace(SHOWN, **changed))
+        due_at = self.statuses.due_at(self.state, msgspec.structs.replace(SHOWN, **changed))
         return None if due_at is None else max(0.0, due_at - self.clock.now())
 
 
 async def test_that_the_last_pod_is_updated_is_told_at_once() -> None:
-    assert Rollout().wait_for(updated=2) == MOMENT
+    assert Rollout().wait_for(updated=2) == COUNTS_DELAY
     assert Rollout().wait_for(updated=3, available=2) == 0.0
 
 
-def test_what_somebody_waits_for_is_written_at_once() -> None:
+def test_what_reporter_waits_for_is_written_at_once() -> None:
     rollout = Rollout()
     assert rollout.wait_for(observed_generation=2) == 0
     assert rollout.wait_for(desired=4) == 0
@@ -160,23 +162,23 @@ def test_what_somebody_waits_for_is_written_at_once() -> None:
 async def test_a_number_that_moves_waits_a_moment_from_its_first_move() -> None:
     rollout = Rollout()
     first = rollout.wait_for(available=2)
-    await rollout.clock.advance(MOMENT / 2)
-    assert (first, rollout.wait_for(available=1)) == (MOMENT, MOMENT / 2)
+    await rollout.clock.advance(COUNTS_DELAY / 2)
+    assert (first, rollout.wait_for(available=1)) == (COUNTS_DELAY, COUNTS_DELAY / 2)
 
 
 async def test_a_number_that_is_back_at_once_is_not_written_at_all() -> None:
     rollout = Rollout()
     rollout.wait_for(available=2)
-    await rollout.clock.advance(MOMENT / 2)
-    assert (rollout.wait_for(), rollout.wait_for(available=2)) == (None, MOMENT)
+    await rollout.clock.advance(COUNTS_DELAY / 2)
+    assert (rollout.wait_for(), rollout.wait_for(available=2)) == (None, COUNTS_DELAY)
 
 
 async def test_in_a_large_fleet_numbers_wait_for_each_other_and_words_do_not() -> None:
     rollout = Rollout()
     large = {"desired": 5000, "available": 5000}
     written = msgspec.structs.replace(SHOWN, updated=2, **large)
-    await rollout.statuses.write(rollout.workload, written)
-    rollout.workload.ds = msgspec.structs.replace(rollout.workload.ds, status=written)
+    await rollout.statuses.write(rollout.state, written)
+    rollout.state.ds = msgspec.structs.replace(rollout.state.ds, status=written)
     assert rollout.wait_for(updated=3, **large) == 2.0
     assert rollout.wait_for(updated=5000, conditions=DONE, **large) == INTERVAL
 
@@ -186,16 +188,16 @@ async def test_what_was_decided_and_is_shown_is_not_worth_a_look() -> None:
     stand.wait(ready=1)
     await stand.write(ready=1)
     assert stand.see(version=101, ready=1) is False
-    assert stand.asked == []
+    assert not stand.queue._due_at
 
 
 async def test_what_was_decided_while_another_status_was_written_is_looked_at_again() -> None:
     stand = Stand()
     stand.wait(ready=1)
-    writing = stand.statuses.write(stand.workload, DaemonSetStatus(ready=1))
+    writing = stand.statuses.write(stand.state, DaemonSetStatus(ready=1))
     assert stand.wait(ready=2) is None  # not beside the other
     await writing
-    assert stand.asked == [stand.clock.now() + INTERVAL]
+    assert stand.queue._due_at == {stand.state.key: stand.clock.now() + INTERVAL}
     assert stand.see(version=101, ready=1) is True
 
 
@@ -204,30 +206,30 @@ async def test_what_was_decided_while_another_status_was_written_is_looked_at_ag
 
 @pytest.mark.parametrize("by", [-5.0, 3600.0])
 async def test_a_truce_lasts_its_time_although_the_clock_is_set(by: float) -> None:
-    somebody = Somebody()
-    stand = Stand(somebody)
+    reporter = Conflicting()
+    stand = Stand(reporter)
     stand.see(version=101, ready=7)
     await stand.clock.advance(20.0)
     stand.clock.jump(by)
-    assert stand.statuses.truce_until(stand.workload) == stand.clock.now() + 40.0
+    assert stand.statuses.backing_off_until(stand.state) == stand.clock.now() + 40.0
     stand.begin_term()
-    assert stand.statuses.truce_until(stand.workload) == stand.clock.now() + 40.0
+    assert stand.statuses.backing_off_until(stand.state) == stand.clock.now() + 40.0
     await stand.clock.advance(40.0)
-    assert stand.statuses.truce_until(stand.workload) == 0.0
-    assert somebody.told == [60.0, 0.0]
+    assert stand.statuses.backing_off_until(stand.state) == 0.0
+    assert reporter.told == [60.0, 0.0]
 
 
 async def test_whoever_goes_on_writing_is_left_alone_for_longer_and_longer() -> None:
-    stand = Stand(Somebody())
+    stand = Stand(Conflicting())
     stand.see(version=101, ready=7)
     await stand.clock.advance(60.0)
-    assert stand.statuses.truce_until(stand.workload) == 0.0
+    assert stand.statuses.backing_off_until(stand.state) == 0.0
     stand.see(version=102, ready=8)
-    assert stand.statuses.truce_until(stand.workload) == stand.clock.now() + 120.0
+    assert stand.statuses.backing_off_until(stand.state) == stand.clock.now() + 120.0
 
 
 async def test_a_truce_ends_with_its_daemonset() -> None:
-    stand = Stand(Somebody())
+    stand = Stand(Conflicting())
     stand.see(version=101, ready=7)
-    stand.statuses.forget(stand.workload)
-    assert stand.statuses.truce_until(stand.workload) == 0.0
+    stand.statuses.forget(stand.state)
+    assert stand.statuses.backing_off_until(stand.state) == 0.0

@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import msgspec
 
-from everynode.api.daemonset import Amount, DaemonSetStatus, Fault, LabelSelector, Strategy
+from everynode.api.daemonset import DaemonSetStatus, FieldError, IntOrPercent, UpdateStrategy
+from everynode.api.objects import Pod, PodMeta
 from everynode.decide.ledger import Ledger
-from everynode.decide.steps import as_write
+from everynode.decide.node import reasons
+from everynode.decide.node.steps import to_own_write
 from everynode.decide.view import NodeView
-from tests.decide.fleet import (
+from tests.support.fleet import (
     NEW,
     NOW,
     OLD,
     acts,
-    at,
+    assessment_of,
     brief,
     decide,
     make,
@@ -35,7 +37,7 @@ def missing(count: int) -> list[NodeView]:
 
 def test_creates_go_by_name_and_before_everything_else() -> None:
     views = [see("n9"), see("n1"), see("n5", pod(OLD, on="n5")), see("n3", pod(OLD, on="n3"))]
-    assert acts(make(strategy=Strategy(max_unavailable=Amount(4))), *views) == [
+    assert acts(make(strategy=UpdateStrategy(max_unavailable=IntOrPercent(4))), *views) == [
         "create n1 v2 Missing",
         "create n9 v2 Missing",
         "delete n5 agent-n5-v1 Update",
@@ -44,17 +46,17 @@ def test_creates_go_by_name_and_before_everything_else() -> None:
 
 
 def test_a_burst_bounds_creates() -> None:
-    assert len(acts(make(burst=Amount(2)), *missing(5))) == 2
+    assert len(acts(make(burst=IntOrPercent(2)), *missing(5))) == 2
 
 
 def test_a_burst_in_percent_is_of_desired_rounded_down_and_one_at_least() -> None:
-    assert len(acts(make(burst=Amount(50, True)), *missing(5))) == 2
-    assert len(acts(make(burst=Amount(1, True)), *missing(5))) == 1
-    assert len(acts(make(burst=Amount(0)), *missing(5))) == 1
+    assert len(acts(make(burst=IntOrPercent(50, True)), *missing(5))) == 2
+    assert len(acts(make(burst=IntOrPercent(1, True)), *missing(5))) == 1
+    assert len(acts(make(burst=IntOrPercent(0)), *missing(5))) == 1
 
 
 def test_a_burst_counts_what_is_under_way() -> None:
-    ledger = Ledger(make(burst=Amount(2)), missing(5))
+    ledger = Ledger(make(burst=IntOrPercent(2)), missing(5))
     first = ledger.decide(NOW, NOTHING)
     assert len(first.actions) == 2
     assert ledger.decide(NOW, NOTHING).actions == ()
@@ -65,14 +67,14 @@ def test_a_burst_counts_what_is_under_way() -> None:
 
 def test_a_burst_bounds_deletes() -> None:
     olds = [see(f"n{i}", pod(OLD, on=f"n{i}")) for i in range(5)]
-    strategy = Strategy(max_unavailable=Amount(5))
-    assert len(acts(make(strategy=strategy, burst=Amount(2)), *olds)) == 2
+    strategy = UpdateStrategy(max_unavailable=IntOrPercent(5))
+    assert len(acts(make(strategy=strategy, burst=IntOrPercent(2)), *olds)) == 2
 
 
 def test_a_burst_counts_deletes_under_way() -> None:
     olds = [see(f"n{i}", pod(OLD, on=f"n{i}")) for i in range(5)]
-    strategy = Strategy(max_unavailable=Amount(5))
-    ledger = Ledger(make(strategy=strategy, burst=Amount(2)), olds)
+    strategy = UpdateStrategy(max_unavailable=IntOrPercent(5))
+    ledger = Ledger(make(strategy=strategy, burst=IntOrPercent(2)), olds)
     assert len(ledger.decide(NOW, NOTHING).actions) == 2
     assert ledger.decide(NOW, NOTHING).actions == ()
 
@@ -104,7 +106,7 @@ def test_an_action_that_came_to_nothing_is_tried_again() -> None:
     view = see("n1")
     ledger = Ledger(make(), [view])
     [action] = ledger.decide(NOW, NOTHING).actions
-    ledger.observe(msgspec.structs.replace(view, writes=(as_write(action),)))
+    ledger.observe(msgspec.structs.replace(view, writes=(to_own_write(action),)))
     assert ledger.decide(NOW, NOTHING).actions == ()
     ledger.observe(view)
     assert ledger.decide(NOW, NOTHING).actions == (action,)
@@ -119,11 +121,11 @@ def test_a_forgotten_node_counts_no_more() -> None:
     ledger.forget("n2")
     ledger.forget("n7")
     assert ledger.decide(NOW, NOTHING).status.desired == 1
-    assert ledger.explain("n2") is None
+    assert [each.name for each in ledger.assessments()] == ["n1"]
 
 
 def test_a_node_that_vanishes_leaves_the_scope() -> None:
-    strategy = Strategy(partition=Amount(1), max_unavailable=Amount(9))
+    strategy = UpdateStrategy(partition=IntOrPercent(1), max_unavailable=IntOrPercent(9))
     views = [see(f"n{i}", pod(OLD, on=f"n{i}")) for i in range(3)]
     ledger = Ledger(make(strategy=strategy), views)
     assert brief(ledger.decide(NOW, NOTHING).actions) == [
@@ -132,17 +134,15 @@ def test_a_node_that_vanishes_leaves_the_scope() -> None:
     ]
     ledger.observe(NodeView("n2", None, (pod(OLD, on="n2"),)))
     assert ledger.decide(NOW, NOTHING).status.desired == 2
-    made = ledger.explain("n1")
-    assert made is not None
-    assert made.in_scope
+    assert assessment_of(ledger, "n1").in_scope
 
 
 def test_a_new_plan_judges_every_node_anew_and_an_equal_one_none() -> None:
-    ledger = Ledger(make(strategy=Strategy(paused=True)), [see("n1", pod(OLD))])
+    ledger = Ledger(make(strategy=UpdateStrategy(paused=True)), [see("n1", pod(OLD))])
     assert ledger.decide(NOW, NOTHING).actions == ()
-    before = ledger.explain("n1")
-    ledger.set_plan(make(strategy=Strategy(paused=True)))
-    assert ledger.explain("n1") is before
+    before = assessment_of(ledger, "n1")
+    ledger.set_plan(make(strategy=UpdateStrategy(paused=True)))
+    assert assessment_of(ledger, "n1") is before
     ledger.set_plan(make())
     assert len(ledger.decide(NOW, NOTHING).actions) == 1
 
@@ -218,13 +218,16 @@ def test_every_node_is_counted_once_whether_new_pods_come_before_or_after_the_ol
         see("n3", pod(OLD, on="n3", deleting=NOW), pod(NEW, on="n3", created=NOW - 1)),
         see("n4", pod(NEW, on="n4", created=NOW - 1, waiting="ContainerCreating")),
     ]
-    for strategy in (Strategy(), Strategy(max_unavailable=Amount(0), max_surge=Amount(1))):
+    for strategy in (
+        UpdateStrategy(),
+        UpdateStrategy(max_unavailable=IntOrPercent(0), max_surge=IntOrPercent(1)),
+    ):
         said = said_of(decide(make(strategy=strategy), views), "Progressing")
         assert said.message == "of 4 nodes 1 updated, 2 under way, 1 to come"
 
 
 def test_what_is_wrong_with_the_daemonset_is_said_once() -> None:
-    plan = make(faults=(Fault("spec.burstReplicas", "is no number"),))
+    plan = make(faults=(FieldError("spec.burstReplicas", "is no number"),))
     first = decide(plan, [])
     assert [notice.reason for notice in first.notices] == ["Faulty"]
     assert said_of(first, "Faulty").message == "spec.burstReplicas: is no number"
@@ -232,7 +235,7 @@ def test_what_is_wrong_with_the_daemonset_is_said_once() -> None:
 
 
 def test_a_node_is_available_by_either_of_its_pods() -> None:
-    surge = Strategy(max_unavailable=Amount(0), max_surge=Amount(1))
+    surge = UpdateStrategy(max_unavailable=IntOrPercent(0), max_surge=IntOrPercent(1))
     going = pod(OLD, deleting=NOW + 30, created=NOW - 500)
     decision = decide(make(strategy=surge), [see("n1", going, pod(NEW, created=NOW - 100))])
     assert decision.status.available == 0  # as everybody counts: by the senior pod
@@ -243,7 +246,7 @@ def test_a_surge_that_cannot_fit_is_said() -> None:
     ports = [{"containerPort": 1, "hostPort": 80}]
     made = template(containers=[{"name": "agent", "image": "a", "ports": ports}])
     plan = make(
-        strategy=Strategy(max_unavailable=Amount(0), max_surge=Amount(1)),
+        strategy=UpdateStrategy(max_unavailable=IntOrPercent(0), max_surge=IntOrPercent(1)),
         old=revision(OLD, template=made),
         new=revision(NEW, template=made),
     )
@@ -253,19 +256,58 @@ def test_a_surge_that_cannot_fit_is_said() -> None:
     assert [notice.reason for notice in decision.notices] == ["SurgeCannotFit"]
 
 
-def test_a_daemonset_that_selects_every_pod_is_left_alone() -> None:
-    decision = decide(make(selector=LabelSelector()), missing(2))
-    assert (decision.actions, decision.status) == ((), NOTHING)
-    assert [notice.reason for notice in decision.notices] == ["SelectingAll"]
-
-
-def test_a_daemonset_that_is_being_deleted_is_left_alone() -> None:
-    decision = decide(make(metadata={"deletion_timestamp": at(NOW)}), missing(2))
-    assert (decision.actions, decision.status, decision.notices) == ((), NOTHING, ())
-
-
 def test_kubectl_rollout_status_sees_a_finished_rollout() -> None:
     views = [see(f"n{i}", pod(NEW, on=f"n{i}")) for i in range(3)]
     status = decide(make(), views).status
     assert status.observed_generation == 2
     assert status.updated == status.available == status.desired == 3
+
+
+def broken_pod(on: str) -> Pod:
+    """A pod as no decoder makes it: to read its status raises."""
+    made = pod(on=on)
+    return Pod(metadata=made.metadata, spec=made.spec, status=None)  # type: ignore[arg-type]
+
+
+def test_an_error_over_one_node_leaves_that_node_alone_and_names_it() -> None:
+    plan = make()
+    views = [see("n1", pod(on="n1")), see("n2", broken_pod("n2")), see("n3")]
+    ledger = Ledger(plan, views)
+    decision = ledger.decide(NOW, DaemonSetStatus())
+    # The node that cannot be judged counts as down, which is all that may be down at a time.
+    assert brief(decision.actions) == ["create n3 v2 Missing"]
+    assert [stumble.node for stumble in decision.failed_nodes] == ["n2"]
+    assert isinstance(decision.failed_nodes[0].error, AttributeError)
+    said = assessment_of(ledger, "n2")
+    assert said is not None
+    assert said.reason.code == reasons.NOT_ASSESSED
+    assert said.counts.down == 1
+    assert "1 NotAssessed (n2)" in said_of(decision, "Progressing").message
+    assert ledger.decide(NOW, decision.status).failed_nodes == ()
+
+
+def test_a_node_that_could_not_be_judged_is_judged_again_when_it_changes() -> None:
+    ledger = Ledger(make(), [see("n1", broken_pod("n1"))])
+    assert ledger.decide(NOW, DaemonSetStatus()).actions == ()
+    ledger.observe(see("n1", pod(on="n1")))
+    assert brief(ledger.decide(NOW, DaemonSetStatus()).actions) == ["delete n1 agent-n1-v1 Update"]
+
+
+def test_an_error_over_the_write_itself_leaves_the_budget_to_the_others() -> None:
+    torn = msgspec.structs.replace(pod(on="n3"), metadata=TornMeta(pod(on="n3").metadata))
+    ledger = Ledger(make(), [see("n1", pod(on="n1")), see("n3", torn)])
+    decision = ledger.decide(NOW, DaemonSetStatus())
+    assert [stumble.node for stumble in decision.failed_nodes] == ["n3"]
+    assert ledger.decide(NOW, decision.status).actions == ()
+
+
+class TornMeta:
+    """Metadata that is whole but for the version that a delete names."""
+
+    def __init__(self, meta: PodMeta) -> None:
+        self._meta = meta
+
+    def __getattr__(self, name: str) -> object:
+        if name == "resource_version":
+            raise AttributeError(name)
+        return getattr(self._meta, name)

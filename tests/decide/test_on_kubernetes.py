@@ -13,20 +13,20 @@ import pytest
 import pytest_asyncio
 
 from everynode.api import keys
-from everynode.api.daemonset import Flavour, Hook
+from everynode.api.daemonset import Flavour, LifecycleHook
 from everynode.api.objects import ControllerRevision, Pod
+from everynode.api.revision_data import encode_revision_data
 from everynode.api.versions import decode_daemonset
-from everynode.cli.kubernetes.controlplane import ControlPlane, Options
 from everynode.decide.actions import CreateRevision, PatchPod, PatchRevision
-from everynode.decide.claim import Claim, adopt_patch, claim, release_patch
-from everynode.decide.inplace import Done, Wait, next_step, refresh
-from everynode.decide.lifecycle import is_preparing, mark_preparing
-from everynode.decide.pod import build_pod
-from everynode.decide.puller import Pull, build_puller
-from everynode.decide.revision_data import write_data
-from everynode.decide.revisions import Revision, choose_target, read_revision
-from tests import kubernetes
-from tests.decide.samples import NOW, Object, advanced, condition, container_status, revision
+from everynode.decide.inplace.update import Done, Wait, maintenance_patch, next_step
+from everynode.decide.pods.build import build_pod
+from everynode.decide.pods.lifecycle import is_preparing, mark_preparing
+from everynode.decide.pods.pull_pod import ImagePull, build_pull_pod
+from everynode.decide.revisions.ownership import Claim, adopt_patch, claim, release_patch
+from everynode.decide.revisions.target import Revision, choose_target, read_revision
+from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
+from tests.support import kubernetes
+from tests.support.samples import NOW, Object, advanced, condition, container_status, revision
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 
@@ -128,7 +128,7 @@ async def server() -> AsyncIterator[Server]:
     kubernetes.programs()
     # With the native controller at work: what it writes is what ours is compared with.
     async with (
-        ControlPlane(Options(controllers="*", scheduler=False)) as plane,
+        ControlPlane(ControlPlaneOptions(controllers="*", scheduler=False)) as plane,
         aiohttp.ClientSession() as session,
     ):
         made = Server(plane, session)
@@ -164,7 +164,7 @@ async def test_the_native_controllers_revision_is_ours_byte_for_byte(server: Ser
     await server.post(DAEMONSETS, {"metadata": {"name": "web"}, "spec": spec})
     theirs = await first_revision(server)
     ds = decode_daemonset(await server.get(f"{DAEMONSETS}/web"), flavour=Flavour.NATIVE)
-    assert bytes(theirs.data) == write_data(ds.template, Flavour.NATIVE)
+    assert bytes(theirs.data) == encode_revision_data(ds.template, Flavour.NATIVE)
 
     read = read_revision(theirs, ds.uid)
     assert isinstance(read, Revision)
@@ -194,7 +194,7 @@ async def test_a_pod_goes_through_its_life(server: Server) -> None:
     body = build_pod(ds, old, "n1", by_scheduler=False)
     pod = msgspec.json.decode(await server.post(PODS, body), type=Pod)
     pod = await server.run_pod(pod.name)
-    opened = refresh(pod, now=NOW)
+    opened = maintenance_patch(pod, now=NOW)
     assert opened is not None
     await server.patch(opened)
     pod = await server.run_pod(pod.name)
@@ -216,7 +216,7 @@ async def test_a_pod_goes_through_its_life(server: Server) -> None:
     assert "more" not in pod.metadata.labels
     assert available(pod)
 
-    hook = Hook(labels={"app": "agent"}, mark_not_ready=True)
+    hook = LifecycleHook(labels={"app": "agent"}, mark_not_ready=True)
     (stale,) = mark_preparing(first_look, hook, NOW)
     assert (await server.try_patch(stale))[0] == 409
     while marks := mark_preparing(pod, hook, NOW):
@@ -229,7 +229,7 @@ async def test_a_pod_goes_through_its_life(server: Server) -> None:
     pod = await server.patch(adopt_patch(ds, pod))
     assert claim(ds, pod) is Claim.OWN
 
-    puller = build_puller(ds, target, "n1", pulls=(Pull("nginx:2"),), timeout=60)
+    puller = build_pull_pod(ds, target, "n1", pulls=(ImagePull("nginx:2"),), timeout=60)
     puller["metadata"]["namespace"] = "strict"
     await server.post("/api/v1/namespaces/strict/pods", puller)
 

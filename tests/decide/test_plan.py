@@ -4,19 +4,19 @@ import msgspec
 
 from everynode.api import keys
 from everynode.api.daemonset import (
-    Amount,
     DaemonSetStatus,
-    Fault,
+    FieldError,
+    IntOrPercent,
     LabelSelector,
-    Requirement,
-    RollingType,
-    Strategy,
-    UpdateType,
+    LabelSelectorRequirement,
+    RollingUpdateType,
+    UpdateStrategy,
+    UpdateStrategyType,
 )
 from everynode.decide.plan import make_plan
-from tests.decide.fleet import NEW, OLD, make, pod, revision, template
+from tests.support.fleet import NEW, OLD, make, pod, revision, template
 
-SURGE = Strategy(max_unavailable=Amount(0), max_surge=Amount(1))
+SURGE = UpdateStrategy(max_unavailable=IntOrPercent(0), max_surge=IntOrPercent(1))
 
 
 def test_our_own_status_write_makes_no_new_plan() -> None:
@@ -31,7 +31,7 @@ def test_our_own_status_write_makes_no_new_plan() -> None:
 
 
 def test_what_decides_makes_a_new_plan() -> None:
-    assert make(strategy=Strategy(paused=True)) != make()
+    assert make(strategy=UpdateStrategy(paused=True)) != make()
     assert make(new=revision("v3")) != make()
     assert make(from_hash=None) != make()
     assert make(metadata={"generation": 3}) != make()
@@ -46,46 +46,46 @@ def test_only_one_way_of_updating_is_on() -> None:
         False,
         False,
     )
-    assert not make(strategy=Strategy(paused=True)).updating
+    assert not make(strategy=UpdateStrategy(paused=True)).updating
     assert make(strategy=SURGE).surging
-    assert make(strategy=Strategy(rolling=RollingType.IN_PLACE)).in_place
-    both = msgspec.structs.replace(SURGE, rolling=RollingType.IN_PLACE)
+    assert make(strategy=UpdateStrategy(rolling=RollingUpdateType.IN_PLACE)).in_place
+    both = msgspec.structs.replace(SURGE, rolling=RollingUpdateType.IN_PLACE)
     assert not make(strategy=both).in_place
-    on_delete = make(strategy=msgspec.structs.replace(both, type=UpdateType.ON_DELETE))
+    on_delete = make(strategy=msgspec.structs.replace(both, type=UpdateStrategyType.ON_DELETE))
     ways = (on_delete.rolling, on_delete.updating, on_delete.surging, on_delete.in_place)
     assert not any(ways)
 
 
 def test_held_nodes_come_back_as_from_where_that_is_known() -> None:
-    assert make().return_hash == OLD
-    assert make(from_hash="lost").return_hash == NEW
-    assert not make(from_hash="lost").first
-    assert make(from_hash=None).return_hash == NEW
-    assert make(from_hash=None).first
+    assert make().fallback_hash == OLD
+    assert make(from_hash="lost").fallback_hash == NEW
+    assert not make(from_hash="lost").first_install
+    assert make(from_hash=None).fallback_hash == NEW
+    assert make(from_hash=None).first_install
 
 
 def test_a_native_pod_is_at_the_target_by_hash_or_by_template_generation() -> None:
     target = msgspec.structs.replace(revision(NEW), target_generation=7)
     plan = make(new=target)
-    assert plan.carries(pod(NEW))
-    assert plan.carries(pod(OLD, labels={keys.POD_TEMPLATE_GENERATION: "7"}))
-    assert not plan.carries(pod(OLD, labels={keys.POD_TEMPLATE_GENERATION: "6"}))
-    assert not plan.carries(pod(OLD))
+    assert plan.is_at_target(pod(NEW))
+    assert plan.is_at_target(pod(OLD, labels={keys.POD_TEMPLATE_GENERATION: "7"}))
+    assert not plan.is_at_target(pod(OLD, labels={keys.POD_TEMPLATE_GENERATION: "6"}))
+    assert not plan.is_at_target(pod(OLD))
 
 
 def test_no_selector_selects_every_node_and_a_wrong_one_none() -> None:
     assert make().selects({})
-    some = make(strategy=Strategy(selector=LabelSelector({"a": "b"})))
+    some = make(strategy=UpdateStrategy(selector=LabelSelector({"a": "b"})))
     assert some.selects({"a": "b"})
     assert not some.selects({})
-    wrong = LabelSelector(match_expressions=(Requirement("a", "Like", ("b",)),))
-    plan = make(strategy=Strategy(selector=wrong))
+    wrong = LabelSelector(match_expressions=(LabelSelectorRequirement("a", "Like", ("b",)),))
+    plan = make(strategy=UpdateStrategy(selector=wrong))
     assert not plan.selects({"a": "b"})
     assert [fault.path for fault in plan.faults] == ["spec.updateStrategy.rollingUpdate.selector"]
 
 
 def test_the_faults_of_daemonset_and_template_are_gathered() -> None:
-    known = Fault("spec.burstReplicas", "must be a number")
+    known = FieldError("spec.burstReplicas", "must be a number")
     plan = make(faults=(known,), new=revision(NEW, template=b"[]"))
     assert plan.faults[0] == known
     assert plan.faults[1].path == "spec.template"
@@ -95,17 +95,7 @@ def test_a_pod_of_a_lost_revision_is_assumed_to_hold_the_targets_ports() -> None
     ports = [{"containerPort": 1, "hostPort": 80}]
     with_port = template(containers=[{"name": "agent", "image": "a", "ports": ports}])
     plan = make(new=revision(NEW, template=with_port))
-    assert not plan.clashes(pod(OLD))
-    assert plan.clashes(pod(NEW))
-    assert plan.clashes(pod("lost"))
-    assert not make().clashes(pod("lost"))
-
-
-def test_nothing_is_done_for_a_daemonset_that_selects_all_or_is_deleted() -> None:
-    from tests.decide.fleet import NOW, at
-
-    assert make().idle is None
-    everything = make(selector=LabelSelector()).idle
-    assert everything is not None
-    assert [notice.reason for notice in everything] == ["SelectingAll"]
-    assert make(metadata={"deletion_timestamp": at(NOW)}).idle == ()
+    assert not plan.has_port_conflict(pod(OLD))
+    assert plan.has_port_conflict(pod(NEW))
+    assert plan.has_port_conflict(pod("lost"))
+    assert not make().has_port_conflict(pod("lost"))

@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from everynode.api.versions import decode_daemonset
-from everynode.cli.kubernetes import binaries
-from tests.docs.tutorial import ROOT, agrees, check_page, read_steps
-from tests.kubernetes import lacking
+from everynode.localkube import binaries
+from tests.support.kubernetes import lacking
+from tests.support.paths import ROOT
+from tests.support.tutorial import agrees, check_page, read_steps
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 EXECUTED = [page for page in PAGES if read_steps(page.read_text(encoding="utf-8"))]

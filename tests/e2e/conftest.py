@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from everynode.api.crd import crd
-from everynode.cli.kubernetes.controlplane import ControlPlane
-from everynode.cluster.machinery.behaviour import Behaviour
-from everynode.cluster.server import Server
+from everynode.apiserver.server import Server
+from everynode.components.kubelet.behaviour import Behaviour
 from everynode.kube import verbs
+from everynode.kube.auth.kubeconfig import load_cluster_config
 from everynode.kube.client import Client
-from everynode.kube.config import load
 from everynode.kube.errors import NotServed
-from everynode.kube.http import HttpTransport
+from everynode.kube.http.transport import HttpTransport
 from everynode.kube.resources import ADVANCED, CRDS, NAMESPACES, NODES
-from tests.e2e.stage import QUICK, Stage, clock
+from everynode.localkube.control_plane import ControlPlane
+from tests.support.stage import QUICK, Stage, clock
 
 Play = Callable[..., AbstractAsyncContextManager[Stage]]
 _number = itertools.count(1)
@@ -83,7 +83,7 @@ async def _play_real(
     plane: ControlPlane, *, nodes: int, behaviour: Behaviour
 ) -> AsyncIterator[Stage]:
     time = clock()
-    transport = HttpTransport(load(time, kubeconfig=str(plane.kubeconfig)), time)
+    transport = HttpTransport(load_cluster_config(time, kubeconfig=str(plane.kubeconfig)), time)
     client = Client(transport, time)
     await client.write(
         verbs.apply(CRDS, crd()["metadata"]["name"], crd(), manager="test", force=True), bytes

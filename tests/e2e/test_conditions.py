@@ -8,7 +8,7 @@ import pytest
 
 from everynode.kube.resources import ADVANCED_V1ALPHA1
 from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset
+from tests.support.stage import Stage, daemonset
 
 BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])
 

@@ -11,7 +11,7 @@ from everynode.kube import verbs
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import DAEMONSETS, PODS, REVISIONS
 from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset, kind_of
+from tests.support.stage import Stage, daemonset, kind_of
 
 NATIVE = "apps/v1"
 HASH = "controller-revision-hash"

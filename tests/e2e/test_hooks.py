@@ -9,10 +9,10 @@ import pytest
 
 from everynode.api.keys import KRUISE_POD_READY, LIFECYCLE_STATE, LIFECYCLE_TIMESTAMP
 from everynode.api.objects import Pod
-from everynode.decide.availability import is_ready
+from everynode.decide.node.availability import is_ready
 from everynode.kube.resources import PODS
 from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset, kind_of
+from tests.support.stage import Stage, daemonset, kind_of
 
 BLOCK = {"example.io/block-deleting": "true"}
 FINALIZER = "example.io/unready-blocker"

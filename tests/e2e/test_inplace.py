@@ -9,7 +9,7 @@ import pytest
 
 from everynode.api.keys import INPLACE_STATE, INPLACE_UPDATE_READY
 from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset, kind_of
+from tests.support.stage import Stage, daemonset, kind_of
 
 IN_PLACE = {"rollingUpdateType": "InPlaceIfPossible"}
 VERSIONS = pytest.mark.parametrize("version", ["apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"])

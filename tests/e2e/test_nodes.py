@@ -10,7 +10,7 @@ from everynode.kube import verbs
 from everynode.kube.requests import Request
 from everynode.kube.resources import NODES, PODS
 from tests.e2e.conftest import Play
-from tests.e2e.stage import daemonset
+from tests.support.stage import daemonset
 
 NATIVE = "apps/v1"
 OWNED_TAINTS = [  # the control plane itself puts these on nodes and takes them off

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 
 from everynode.controller.leader import Election
-from everynode.controller.run import Controller, Options
-from everynode.kube.cache import number
+from everynode.controller.run import Controller, ControllerOptions
 from everynode.kube.resources import PODS, REVISIONS
+from everynode.kube.watch.cache import parse_resource_version
 from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset, kind_of
 from tests.e2e.test_history import HASH
 from tests.e2e.test_pods import finish, until_gone
-from tests.e2e.transports import Access, Older, Permitted, granted
+from tests.support.stage import Stage, daemonset, kind_of
+from tests.support.transports import Access, Older, Permitted, granted
 
 # Asked of the API server by itself, on clusters that protect owners from being blocked.
 IMPLIED = {
@@ -60,7 +60,7 @@ def _numbers(stage: Stage, name: str) -> list[int]:
 
 
 async def _meet_a_foreign_revision(stage: Stage) -> None:
-    """Somebody else's revision has the name that ours would have."""
+    """A revision of another owner has the name that ours would have."""
     manifest = daemonset("twice", image="twice:1")
     await stage.start(manifest, 2)
     [name] = [each.metadata.name for each in stage.history() if "twice" in each.metadata.name]
@@ -93,12 +93,15 @@ async def _lose_a_label(stage: Stage) -> None:
     await stage.start(manifest, 2)
     pod = next(pod for pod in stage.on("node-0001") if pod.metadata.labels["app"] == "lost")
     answer = await stage.patch(PODS, pod.name, {"metadata": {"labels": {HASH: None}}})
-    version = number(answer["metadata"]["resourceVersion"])
+    version = parse_resource_version(answer["metadata"]["resourceVersion"])
 
     def is_back() -> bool:
         now = stage.pods.get(f"{stage.namespace}/{pod.name}")
         assert now is not None
-        return number(now.metadata.resource_version) > version and HASH in now.metadata.labels
+        return (
+            parse_resource_version(now.metadata.resource_version) > version
+            and HASH in now.metadata.labels
+        )
 
     await stage.until(is_back, "the label is back")
 
@@ -118,7 +121,7 @@ async def _lead(stage: Stage) -> None:
     older = Permitted(Older(stage.transport))
     leadership = Election(older, stage.clock, identity="someone", namespace=stage.namespace)
     assert stage._tasks is not None
-    options = Options(native=True, namespace=stage.namespace)
+    options = ControllerOptions(native=True, namespace=stage.namespace)
     controller = Controller(older, stage.clock, options, leadership=leadership)
     running = stage._tasks.create_task(controller.run())
     await leadership.elected()

@@ -12,7 +12,7 @@ from everynode.kube import verbs
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import PODS, Resource
 from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset
+from tests.support.stage import Stage, daemonset
 
 NATIVE = "apps/v1"
 BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])

@@ -6,9 +6,9 @@ from typing import Any
 
 from everynode.api.keys import PULLER
 from everynode.api.objects import Pod
-from everynode.cluster.machinery.behaviour import Behaviour
+from everynode.components.kubelet.behaviour import Behaviour
 from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset
+from tests.support.stage import Stage, daemonset
 
 PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
 
@@ -38,7 +38,7 @@ async def test_images_are_fetched_ahead_on_so_many_nodes_at_a_time(play: Play) -
         await stage.start(manifest, 4)
         stage.pods.subscribe(count)
         await stage.set_image(manifest, "agent:v2")
-        await stage.until(lambda: len(nodes) == 4, "every node has had a puller")
+        await stage.until(lambda: len(nodes) == 4, "every node has had a pull pod")
         await stage.until(lambda: not pulling(stage), "the pullers are gone")
         assert most == 2
         assert len(stage.running("agent:v1")) == 4  # the partition holds them all the same
@@ -60,7 +60,7 @@ async def test_an_image_that_cannot_be_fetched_blocks_nothing(play: Play) -> Non
         manifest = pulled_ahead("1", rolling={"partition": 2})
         await stage.start(manifest, 2)
         await stage.set_image(manifest, "agent:non-existent")
-        await stage.until(lambda: pulling(stage), "a puller tries")
+        await stage.until(lambda: pulling(stage), "a pull pod tries")
         await stage.set_image(manifest, "agent:v3")
         await stage.set_rolling(manifest, partition=0)
         await stage.until_running("agent:v3", 2)

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from everynode.controller.run import Options
-from everynode.decide.availability import is_ready
+from everynode.controller.run import ControllerOptions
+from everynode.decide.node.availability import is_ready
 from everynode.kube import verbs
 from everynode.kube.resources import PODS
 from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset, kind_of
 from tests.e2e.test_pods import finish, until_gone
-from tests.e2e.transports import Deep
+from tests.support.stage import Stage, daemonset, kind_of
+from tests.support.transports import Deep
 
 NATIVE = "apps/v1"
 BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])
@@ -194,7 +194,7 @@ async def test_a_broken_set_holds_up_no_other(play: Play) -> None:
     async with play(nodes=3) as stage:
         broken = daemonset("broken", api_version=NATIVE, image="non-existent:1")
         refused = daemonset("refused", image="b:1")
-        # Nobody looks for the class before a pod is to be created.
+        # The priority class is not looked up before a pod is created.
         refused["spec"]["template"]["spec"]["priorityClassName"] = "no-such-class"
         well = daemonset("well", image="well:1")
         await stage.create(broken)
@@ -209,7 +209,7 @@ async def test_a_broken_set_holds_up_no_other(play: Play) -> None:
 async def test_a_set_that_we_stumble_over_holds_up_no_other(play: Play) -> None:
     async with play(nodes=2) as stage:
         await stage.stop_controller()
-        options = Options(native=True, namespace=stage.namespace)
+        options = ControllerOptions(native=True, namespace=stage.namespace)
         stage.start_controller(options, transport=Deep(stage.permitted))
         for levels in (600, 5000):  # more than we can work with, more than we can read
             odd = daemonset(f"odd-{levels}", image="odd:1")
@@ -229,7 +229,9 @@ async def test_a_status_that_another_controller_writes_is_left_to_it(play: Play)
         await stage.start(manifest, 2)
         await _write_status(stage, manifest, numberReady=77)
         assert stage.controller is not None
-        await stage.until(lambda: stage.status(manifest).ready == 77, "somebody wrote it")
+        await stage.until(
+            lambda: stage.status(manifest).ready == 77, "the other writer's status is seen"
+        )
         await stage.set_image(manifest, "agent:v2")
         await stage.until(
             lambda: _generation(stage, manifest) == 2, "the update has reached the controller"
@@ -304,7 +306,7 @@ async def test_nothing_is_written_at_rest(play: Play) -> None:
         await stage.start(manifest, 3)
         await stage.settled(manifest)
         before = (await stage.get(kind_of(manifest), "agent"))["metadata"]["resourceVersion"]
-        for _ in range(3):  # somebody else's business on the nodes
+        for _ in range(3):  # pods of other owners on the nodes
             await stage.annotate_node("node-0001", {"some": "note"})
             await stage.settled(manifest)
         after = (await stage.get(kind_of(manifest), "agent"))["metadata"]["resourceVersion"]
@@ -323,7 +325,7 @@ def _message(stage: Stage, manifest: dict[str, Any]) -> str:
 
 def _generation(stage: Stage, manifest: dict[str, Any]) -> int:
     assert stage.controller is not None
-    [workload] = stage.controller.world.workloads.values()
+    [workload] = stage.controller.informers.states.values()
     return workload.ds.metadata.generation
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from everynode.cluster.machinery.behaviour import Behaviour
+from everynode.components.kubelet.behaviour import Behaviour
 from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset
-from tests.e2e.transports import Mortal
+from tests.support.stage import Stage, daemonset
+from tests.support.transports import Mortal
 
 STRATEGIES: dict[str, dict[str, Any]] = {
     "standard": {"maxUnavailable": 2},

@@ -7,7 +7,7 @@ import pytest
 from everynode.api.times import seconds
 from everynode.decide.actions import CreatePod
 from tests.e2e.conftest import Play
-from tests.e2e.stage import daemonset
+from tests.support.stage import daemonset
 
 NATIVE = "apps/v1"
 VERSIONS = ["apps/v1", "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"]
@@ -155,7 +155,7 @@ async def test_burst_replicas_bound_the_creates_at_a_time(play: Play) -> None:
         def count(*_: object) -> None:
             nonlocal most
             assert stage.controller is not None
-            for workload in stage.controller.world.workloads.values():
+            for workload in stage.controller.informers.states.values():
                 writes = workload.writes.values()
                 most = max(most, sum(isinstance(each.action, CreatePod) for each in writes))
 

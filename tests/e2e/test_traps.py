@@ -9,9 +9,9 @@ from everynode.kube import verbs
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import DAEMONSETS, NODES, PODS, REVISIONS
 from tests.e2e.conftest import Play
-from tests.e2e.stage import Stage, daemonset
 from tests.e2e.test_history import HASH
 from tests.e2e.test_promises import EVERYWHERE
+from tests.support.stage import Stage, daemonset
 
 NATIVE = "apps/v1"
 

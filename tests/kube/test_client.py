@@ -4,15 +4,18 @@ import asyncio
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
+from everynode.api.objects import Node
 from everynode.kube import verbs
-from everynode.kube.client import WRITE_SECONDS, Client, MayNotWrite
+from everynode.kube.client import WRITE_SECONDS, Client, NotLeader
 from everynode.kube.errors import Conflict, Forbidden, Gone, Unavailable, UnknownOutcome
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import NODES, PODS
 from everynode.kube.transport import TransportError
-from tests.kube.scripted import ManualClock, ScriptedTransport, failure, node, page
+from tests.support.poisoned_objects import POISONED, poisoned
+from tests.support.scripted_server import ManualClock, ScriptedTransport, failure, node, page
 
 READ = verbs.get(NODES, "a")
 WRITE = verbs.create(PODS, {}, namespace="n")
@@ -83,7 +86,7 @@ async def test_a_write_carries_the_limit_it_was_permitted() -> None:
 async def test_a_write_that_is_not_permitted_is_not_sent() -> None:
     transport = ScriptedTransport(OK)
     client = Client(transport, ManualClock(), permit=lambda: 0.0)
-    with pytest.raises(MayNotWrite, match="cannot create pods in namespace n: not the leader"):
+    with pytest.raises(NotLeader, match="cannot create pods in namespace n: not the leader"):
         await client.write(WRITE, decode)
     assert transport.requests == []
 
@@ -147,7 +150,7 @@ async def test_permission_is_asked_when_the_write_s_turn_has_come() -> None:
     assert permitted == [0.0]
     server.waiting[0].set_result(OK)
     await first
-    with pytest.raises(MayNotWrite):
+    with pytest.raises(NotLeader):
         await second
 
 
@@ -193,13 +196,38 @@ async def test_an_object_that_cannot_be_read_is_left_out() -> None:
     assert await Client(transport, ManualClock()).read_all(NODES, read) == ["a", "b"]
 
 
+@pytest.mark.parametrize("what", POISONED)
+async def test_a_poisoned_object_hides_no_other_and_is_named(what: str) -> None:
+    parts = [json.dumps(node("a", 1)).encode(), poisoned(what), json.dumps(node("b", 2)).encode()]
+    body = b'{"metadata":{"resourceVersion":"9"},"items":[%s]}' % b",".join(parts)
+    told: list[str] = []
+    client = Client(
+        ScriptedTransport(Response(200, body)),
+        ManualClock(),
+        left_out=lambda resource, message: told.append(f"{resource.plural}: {message}"),
+    )
+    found = await client.read_all(NODES, msgspec.json.Decoder(Node).decode)
+    assert [each.name for each in found] == ["a", "b"]
+    name = "bad" if POISONED[what].named else "without a readable name"
+    assert [each.startswith(f"nodes: Node {name}: ") for each in told] == [True]
+
+
+async def test_half_a_list_is_asked_for_again() -> None:
+    clock, whole = ManualClock(), page(9, node("a", 1), node("b", 2))
+    half = Response(200, whole.body[: len(whole.body) // 2])
+    reading = Client(ScriptedTransport(half, whole), clock).read_all(NODES, name_of)
+    answer = asyncio.ensure_future(reading)
+    await clock.advance(60)
+    assert answer.result() == ["a", "b"]
+
+
 async def test_an_answer_that_makes_no_sense_is_none() -> None:
     clock = ManualClock()
     reading = Client(ScriptedTransport(*[LOGIN] * 3, OK), clock).read(READ, decode)
     answer = asyncio.ensure_future(reading)
     await clock.advance(60)
     assert answer.result() == {"ok": True}
-    with pytest.raises(UnknownOutcome, match="makes no sense"):
+    with pytest.raises(UnknownOutcome, match="cannot be decoded"):
         await Client(ScriptedTransport(LOGIN), clock).write(WRITE, decode)
 
 

@@ -11,7 +11,7 @@ from everynode.kube import errors, verbs
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import ADVANCED, DAEMONSETS, NODES, PODS
 from everynode.kube.transport import TransportError
-from tests.kube.scripted import failure, status
+from tests.support.scripted_server import failure, status
 
 READ = verbs.get(PODS, "p", namespace="n")
 WRITE = verbs.create(PODS, {}, namespace="n")

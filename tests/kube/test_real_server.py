@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from everynode.api.decode import Decoder
 from everynode.api.objects import Lease, Node
-from everynode.cli.kubernetes.controlplane import ControlPlane, Options
 from everynode.clock import SystemClock
 from everynode.controller.leader import Election
 from everynode.kube import errors, verbs
-from everynode.kube.cache import Cache
+from everynode.kube.auth.kubeconfig import load_cluster_config
 from everynode.kube.client import Client
-from everynode.kube.config import load
-from everynode.kube.http import HttpTransport
+from everynode.kube.http.transport import HttpTransport
 from everynode.kube.requests import JSON_PATCH, Request
 from everynode.kube.resources import ADVANCED, LEASES, NODES, PODS
-from everynode.kube.watch import Watcher
-from tests import kubernetes
+from everynode.kube.watch.cache import Cache
+from everynode.kube.watch.decode import Decoder
+from everynode.kube.watch.watcher import Watcher
+from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
+from tests.support import kubernetes
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.asyncio(loop_scope="module")]
 CONTAINERS = [{"name": "c", "image": "i"}]
@@ -34,8 +34,10 @@ OTHER_UID = "00000000-0000-0000-0000-000000000000"
 async def transport() -> AsyncIterator[HttpTransport]:
     kubernetes.programs()
     clock = SystemClock()
-    async with ControlPlane(Options(scheduler=False, controllers=None)) as plane:
-        transport = HttpTransport(load(clock, kubeconfig=str(plane.kubeconfig), environ={}), clock)
+    async with ControlPlane(ControlPlaneOptions(scheduler=False, controllers=None)) as plane:
+        transport = HttpTransport(
+            load_cluster_config(clock, kubeconfig=str(plane.kubeconfig), environ={}), clock
+        )
         yield transport
         await transport.close()
 

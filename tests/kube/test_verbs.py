@@ -66,10 +66,10 @@ def test_apply_says_who_applies_and_whether_by_force() -> None:
 def test_a_limited_write_is_refused_by_the_server_before_we_stop_waiting(
     seconds: float, limit: str
 ) -> None:
-    request = verbs.limited(verbs.create(PODS, {}, namespace="n", manager="m"), seconds)
+    request = verbs.with_timeout(verbs.create(PODS, {}, namespace="n", manager="m"), seconds)
     assert dict(request.query) == {"fieldManager": "m", "timeout": limit}
     assert request.timeout > int(limit[:-1])
-    assert dict(verbs.limited(request, 3).query)["timeout"] == "3s"
+    assert dict(verbs.with_timeout(request, 3).query)["timeout"] == "3s"
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from everynode.cli.kubernetes import binaries
-from tests.kubectl.session import Terminal
-from tests.kubernetes import REQUIRED, lacking, programs
+from everynode.localkube import binaries
+from tests.support.kubectl_session import Terminal
+from tests.support.kubernetes import REQUIRED, lacking, programs
 
 NODES = 5
 _GONE_WITHIN = 60.0

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.kubectl.conftest import NODES
-from tests.kubectl.session import Terminal
+from tests.support.kubectl_session import Terminal
 
 pytestmark = pytest.mark.timeout(400)
 

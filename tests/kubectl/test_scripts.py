@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubectl.session import SCRIPTS, Terminal, comparable
+from tests.support.kubectl_session import SCRIPTS, Terminal, comparable
 
 # A script is some dozens of commands, each of which starts a program of 50 MB.
 pytestmark = pytest.mark.timeout(900)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.support.paths import ROOT
+
 LISTS = sorted((ROOT / "mutants").glob("*.toml"))
 MUTANTS = [each for path in LISTS for each in tomllib.loads(path.read_text())["mutant"]]
 

@@ -12,17 +12,17 @@ from functools import partial
 import pytest
 
 from everynode.api.crd import crd
-from everynode.cli.kubernetes.binaries import BinariesMissingError
-from everynode.cli.kubernetes.controlplane import ControlPlane
-from everynode.cli.kubernetes.node import Node, NodeImpossibleError, require_possible
-from everynode.cli.kubernetes.node_images import Image
 from everynode.kube import verbs
+from everynode.kube.auth.kubeconfig import load_cluster_config
 from everynode.kube.client import Client
-from everynode.kube.config import load
 from everynode.kube.errors import NotServed
-from everynode.kube.http import HttpTransport
+from everynode.kube.http.transport import HttpTransport
 from everynode.kube.resources import ADVANCED, CRDS, NAMESPACES
-from tests.e2e.stage import Stage, clock
+from everynode.localkube.binaries import BinariesMissingError
+from everynode.localkube.control_plane import ControlPlane
+from everynode.localkube.node import Node, NodeImpossibleError, require_node_support
+from everynode.localkube.node_images import Image
+from tests.support.stage import Stage, clock
 
 Play = Callable[[], AbstractAsyncContextManager[Stage]]
 
@@ -36,7 +36,7 @@ _number = itertools.count(1)
 def possible() -> None:
     """Skip where this machine cannot be a node, or fail if it must."""
     try:
-        require_possible()
+        require_node_support()
     except (NodeImpossibleError, BinariesMissingError) as error:
         if os.environ.get("EVERYNODE_REQUIRE_NODE") == "1":
             pytest.fail(str(error), pytrace=False)
@@ -70,7 +70,7 @@ def play(plane: ControlPlane) -> Play:
 async def _define(plane: ControlPlane) -> None:
     """Install the Advanced DaemonSet's definition and wait until it is served."""
     time = clock()
-    transport = HttpTransport(load(time, kubeconfig=str(plane.kubeconfig)), time)
+    transport = HttpTransport(load_cluster_config(time, kubeconfig=str(plane.kubeconfig)), time)
     client = Client(transport, time)
     name = crd()["metadata"]["name"]
     await client.write(verbs.apply(CRDS, name, crd(), manager="test", force=True), bytes)
@@ -86,7 +86,7 @@ async def _define(plane: ControlPlane) -> None:
 @asynccontextmanager
 async def _play(plane: ControlPlane) -> AsyncIterator[Stage]:
     time = clock()
-    transport = HttpTransport(load(time, kubeconfig=str(plane.kubeconfig)), time)
+    transport = HttpTransport(load_cluster_config(time, kubeconfig=str(plane.kubeconfig)), time)
     stage = Stage(transport, time, namespace=f"node-{next(_number)}", real=True)
     try:
         async with stage.playing(nodes=1, simulated=False):

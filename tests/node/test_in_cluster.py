@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from everynode.cli.kubernetes import binaries
-from everynode.cli.kubernetes.controlplane import ControlPlane, Options
-from everynode.cli.kubernetes.node import Node
 from everynode.clock import SystemClock
+from everynode.localkube import binaries
+from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
+from everynode.localkube.node import Node
 from tests.node.conftest import IMAGES
-from tests.node.own_image import OwnImage
+from tests.support.own_image import OwnImage
 
 pytestmark = [
     pytest.mark.node,
@@ -89,7 +89,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(possible: None) -> Iterator[Cluster]:
-    plane = ControlPlane(Options(service_accounts=True))
+    plane = ControlPlane(ControlPlaneOptions(service_accounts=True))
     node = Node(plane, images=[*IMAGES, OwnImage()])
     with asyncio.Runner() as runner:
         runner.run(plane.start())

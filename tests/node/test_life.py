@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from everynode.cli.kubernetes import node_remains
-from everynode.cli.kubernetes.controlplane import ControlPlane
-from everynode.cli.kubernetes.node import Node
-from everynode.cli.kubernetes.node_remains import CGROUPS
-from everynode.cli.kubernetes.processes import FolderLock
+from everynode.localkube import node_cleanup
+from everynode.localkube.control_plane import ControlPlane
+from everynode.localkube.node import Node
+from everynode.localkube.node_cleanup import CGROUPS
+from everynode.localkube.processes import FolderLock
 from tests.node.conftest import IMAGES
 
 pytestmark = [
@@ -59,12 +59,12 @@ async def test_a_node_whose_start_is_cut_short_leaves_nothing(other: ControlPlan
 async def test_what_a_killed_node_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
     dead = tmp_path / "node-dead"
     (dead / "logs").mkdir(parents=True)
-    node_remains.note(dead, "en-none")
+    node_cleanup.write_tag(dead, "en-none")
     living = tmp_path / "node-living"
     living.mkdir()
-    node_remains.note(living, "en-none")
+    node_cleanup.write_tag(living, "en-none")
     lock = FolderLock()
     lock.take(living)
-    await node_remains.sweep(tmp_path, "node-")
+    await node_cleanup.remove_abandoned_nodes(tmp_path, "node-")
     lock.release()
     assert os.listdir(tmp_path) == ["node-living"]

@@ -10,8 +10,8 @@ import pytest
 from everynode.api.keys import LIFECYCLE_STATE
 from everynode.api.objects import Pod
 from everynode.kube.resources import ADVANCED, DAEMONSETS, PODS
-from tests.e2e.stage import Stage, daemonset
 from tests.node.conftest import Play
+from tests.support.stage import Stage, daemonset
 
 pytestmark = [
     pytest.mark.node,

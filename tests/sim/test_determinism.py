@@ -7,24 +7,24 @@ import subprocess
 import sys
 
 _SCRIPT = """
-from everynode.sim.draw import draw
-from everynode.sim.manifest import daemonset
-from everynode.sim.plan import Happening, Plan
+from everynode.sim.plans.generate import generate_plan
+from everynode.sim.plans.manifests import daemonset
+from everynode.sim.plans.plan import Action, Plan
 from everynode.sim.world import play
 
 happenings = (
-    Happening("set-image", at=8.0, args={"image": "agent:v2"}),
-    Happening("crash-after", call=25),
-    Happening("lose-node", at=9.0, seconds=20.0, args={"node": 1}),
-    Happening("delete-pod", at=10.0, args={"node": 2}),
+    Action("set-image", at=8.0, args={"image": "agent:v2"}),
+    Action("crash-after", at_request=25),
+    Action("lose-node", at=9.0, seconds=20.0, args={"node": 1}),
+    Action("delete-pod", at=10.0, args={"node": 2}),
 )
 manifest = daemonset(rolling={"maxUnavailable": 1}, min_ready=3)
-plan = Plan(5, nodes=4, manifests=(manifest,), happenings=happenings, quiet_at=30, controllers=2)
+plan = Plan(5, nodes=4, manifests=(manifest,), actions=happenings, quiet_at=30, controllers=2)
 result, _ = play(plan)
-assert result.kept, result.breaches
+assert result.kept, result.violations
 print(result.trace)
 for seed in (3, 11, 14, 27):
-    print(play(draw(seed))[0].trace)
+    print(play(generate_plan(seed))[0].trace)
 """
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from everynode.sim.manifest import daemonset
-from everynode.sim.plan import Happening, Plan, Timing
+from everynode.sim.plans.manifests import daemonset
+from everynode.sim.plans.plan import Action, Plan, Timing
 from everynode.sim.world import play
 
 MANIFESTS = (daemonset(rolling={"maxUnavailable": 1}),)
@@ -9,42 +9,42 @@ MANIFESTS = (daemonset(rolling={"maxUnavailable": 1}),)
 
 def test_a_world_with_nobody_to_work_in_it_does_not_settle() -> None:
     result, _ = play(Plan(1, nodes=2, manifests=MANIFESTS, controllers=0, patience=30.0))
-    assert [each.promise for each in result.breaches] == ["L1"]
+    assert [each.promise for each in result.violations] == ["L1"]
 
 
 def test_a_rollout_keeps_every_promise_and_takes_as_long_as_its_pods() -> None:
-    update = Happening("set-image", at=30.0, args={"image": "agent:v2"})
+    update = Action("set-image", at=30.0, args={"image": "agent:v2"})
     timing = Timing(pull=0.0, start=20.0, stop=10.0)
-    plan = Plan(1, nodes=3, manifests=MANIFESTS, timing=timing, happenings=(update,), quiet_at=40.0)
+    plan = Plan(1, nodes=3, manifests=MANIFESTS, timing=timing, actions=(update,), quiet_at=40.0)
     result, world = play(plan)
-    assert result.kept, result.breaches
-    pods = list(world.record.scene.pods.values())
+    assert result.kept, result.violations
+    pods = list(world.record.cluster.pods.values())
     assert [pod.spec.containers[0].image for pod in pods] == ["agent:v2"] * 3
     assert 90.0 < world.record.changed_at - 30.0 < 95.0
 
 
 def test_happenings_count_by_what_they_are_and_by_their_fault() -> None:
-    freeze = Happening("freeze", at=5.0, seconds=20.0, fault="F4")
-    plan = Plan(1, nodes=1, manifests=MANIFESTS, happenings=(freeze,), quiet_at=30.0)
+    freeze = Action("freeze", at=5.0, seconds=20.0, fault="F4")
+    plan = Plan(1, nodes=1, manifests=MANIFESTS, actions=(freeze,), quiet_at=30.0)
     result, _ = play(plan)
-    assert result.kept, result.breaches
-    assert result.struck == {"F4": 1, "freeze": 1}
+    assert result.kept, result.violations
+    assert result.fault_counts == {"F4": 1, "freeze": 1}
 
 
 def test_a_pod_that_is_written_off_while_it_is_being_deleted_goes() -> None:
-    happenings = (
-        Happening("delete-pod", at=10.0, args={"node": 0}),
-        Happening("fail-pod", at=12.0, args={"node": 0}),
+    actions = (
+        Action("delete-pod", at=10.0, args={"node": 0}),
+        Action("fail-pod", at=12.0, args={"node": 0}),
     )
     plan = Plan(
         1,
         nodes=1,
         manifests=MANIFESTS,
         timing=Timing(stop=8.0),
-        happenings=happenings,
+        actions=actions,
         quiet_at=20.0,
         patience=100.0,
     )
     result, world = play(plan)
-    assert result.kept, result.breaches
-    assert len(world.record.scene.pods) == 1
+    assert result.kept, result.violations
+    assert len(world.record.cluster.pods) == 1

@@ -11,10 +11,11 @@ from typing import Final
 
 import pytest
 
-from tests.cli.upped import started
-from tests.kubernetes import lacking, programs
+from tests.support.commands import started
+from tests.support.kubernetes import lacking, programs
+from tests.support.paths import ROOT
 
-BUILD: Final = Path(__file__).parents[2] / "hack" / "suites" / "build"
+BUILD: Final = ROOT / "hack" / "suites" / "build"
 NODES: Final = 4
 ASKED: Final = (
     "ServerSideApply",

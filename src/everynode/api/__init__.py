@@ -1,1 +1,1 @@
-"""What the world looks like: typed partial objects and the rules of the Kubernetes API."""
+"""Kubernetes API: typed partial objects, and the API's rules for defaults and validation."""

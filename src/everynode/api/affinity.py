@@ -1,26 +1,27 @@
-"""Whether a pod may run on a node: node selector, required affinity, the node it is pinned to."""
+"""Node affinity: whether a pod may run on a node, by node selector and required affinity."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from everynode.api.daemonset import Requirement
+from everynode.api import keys
+from everynode.api.daemonset import LabelSelectorRequirement
 from everynode.api.objects import Affinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from everynode.api.selector import Matcher, SelectorError
+from everynode.api.selector import LabelMatcher, SelectorError
 
-NODE_NAME_FIELD: Final = "metadata.name"
+NODE_NAME_FIELD: Final = keys.NODE_NAME_FIELD
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
 
-# Labels to satisfy, and for each field whether it must have the value or must not.
-_Term = tuple[Matcher, tuple[tuple[str, str, bool], ...]]
+# The matcher of the labels; field, value, and whether the field must or must not have the value.
+_Term = tuple[LabelMatcher, tuple[tuple[str, str, bool], ...]]
 
 
 class NodeMatcher:
     """A pod's node selector and required node affinity, compiled once for many nodes.
 
-    A term that cannot be understood matches no node; `faults` says what is wrong with it.
+    An invalid term matches no node; `faults` lists its errors.
     """
 
     __slots__ = ("_pairs", "_terms", "faults")
@@ -41,7 +42,7 @@ class NodeMatcher:
         return self._terms is None or _any_term(self._terms, name, labels)
 
     def mismatch(self, name: str, labels: Mapping[str, str]) -> str:
-        """Why the pod may not run on that node, in a few words; empty when it may."""
+        """Return why the pod may not run on that node; empty when it may."""
         for key, value in self._pairs:
             if labels.get(key) != value:
                 return f"node selector {key}={value} does not match"
@@ -51,30 +52,21 @@ class NodeMatcher:
 
 
 def required_terms(affinity: Affinity | None) -> NodeSelector | None:
-    """The required node affinity, None where any node will do."""
+    """Return the required node affinity, None where every node matches."""
     if affinity is None or affinity.node_affinity is None:
         return None
     return affinity.node_affinity.required
 
 
 def pinned_node(affinity: Affinity | None) -> str:
-    """The node that a pod is pinned to by its affinity, empty if none."""
-    if affinity is None or affinity.node_affinity is None:
-        return ""
-    required = affinity.node_affinity.required
-    if required is None:
-        return ""
-    for term in required.node_selector_terms:
-        for field in term.match_fields:
-            if field.key == NODE_NAME_FIELD and field.operator == "In":
-                return field.values[0] if len(field.values) == 1 else ""
-    return ""
+    """Return the node that a pod is pinned to by its affinity, empty if none."""
+    return "" if affinity is None else affinity.pinned_node
 
 
 def _any_term(terms: tuple[_Term, ...], name: str, labels: Mapping[str, str]) -> bool:
     for matcher, fields in terms:
         if matcher.matches(labels) and all(
-            # No other field of a node can be asked for, and what is not there counts as empty.
+            # matchFields supports metadata.name only; any other field counts as empty.
             ((name if field == NODE_NAME_FIELD else "") == value) is wanted
             for field, value, wanted in fields
         ):
@@ -99,17 +91,19 @@ def _compile_term(term: NodeSelectorTerm) -> _Term:
         _compile_field(field, f"matchFields[{index}]")
         for index, field in enumerate(term.match_fields)
     )
-    return Matcher(_requirements(term.match_expressions)), fields
+    return LabelMatcher(_requirements(term.match_expressions)), fields
 
 
-def _requirements(expressions: Iterable[NodeSelectorRequirement]) -> Iterable[Requirement]:
+def _requirements(
+    expressions: Iterable[NodeSelectorRequirement],
+) -> Iterable[LabelSelectorRequirement]:
     for index, each in enumerate(expressions):
         path = f"matchExpressions[{index}]"
         if each.operator not in _LABEL_OPERATORS:
             raise SelectorError(_unsupported(path, each.operator, _LABEL_OPERATORS))
-        requirement = Requirement(each.key, each.operator, each.values)
+        requirement = LabelSelectorRequirement(each.key, each.operator, each.values)
         try:
-            Matcher((requirement,))
+            LabelMatcher((requirement,))
         except SelectorError as error:
             raise SelectorError(f"{path}.{error}") from None
         yield requirement

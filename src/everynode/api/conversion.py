@@ -1,4 +1,4 @@
-"""A DaemonSet in another version of the API, as one would write it there, and what gets lost."""
+"""Conversion: rewrites a DaemonSet manifest in another API version and lists the fields lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from everynode.api.versions import flavour_of, is_progressive, partitioned
 
 Object = dict[str, Any]
 
-# What only a server writes; a manifest that is to be applied elsewhere must not hold it.
+# Fields that only a server writes; a manifest must not contain them.
 _SERVERS: Final = (
     "uid",
     "resourceVersion",
@@ -24,10 +24,10 @@ _SERVERS: Final = (
     "selfLink",
     "managedFields",
 )
-# What the server and kubectl note about the object as it was there.
+# Annotations that the server and kubectl write about the stored object.
 _NOTES: Final = (keys.TEMPLATE_GENERATION, keys.LAST_APPLIED)
 
-# What the native kind has no field for, and what happens without it.
+# Fields that the native kind does not have, and what happens without them.
 _ROLLING: Final = {
     "rollingUpdateType": "pods are recreated",
     "partition": "no node is held back",
@@ -39,7 +39,7 @@ _SPEC: Final = {
     "burstReplicas": "250 pods at a time are created",
 }
 _PROGRESSIVE: Final = "nodes that are held back get a pod at once"
-# Values that say no more than nothing.
+# Values that mean the same as an absent field.
 _PLAIN: Final = {
     "rollingUpdateType": ("Standard",),
     "partition": (0, "0%"),
@@ -47,7 +47,7 @@ _PLAIN: Final = {
 }
 
 
-class Loss(NamedTuple):
+class LostField(NamedTuple):
     """A field that the other version has no counterpart for, and what happens without it."""
 
     path: str
@@ -55,16 +55,16 @@ class Loss(NamedTuple):
 
 
 class Conversion(NamedTuple):
-    """A DaemonSet as another version says it, without what that version cannot say."""
+    """A DaemonSet in another version, and the fields which that version does not have."""
 
     made: Object
-    lost: tuple[Loss, ...]
+    lost: tuple[LostField, ...]
 
 
 def convert(daemonset: Object, to_version: str) -> Conversion:
-    """The same DaemonSet in another version; ValueError if one of them has no DaemonSet.
+    """Convert a DaemonSet to another version; ValueError if one of them has no DaemonSet.
 
-    What a server wrote is left out, so that the outcome can be applied.
+    Fields that a server wrote are left out, so that the result can be applied.
     """
     flavour_of(to_version)
     native = flavour_of(str(daemonset.get("apiVersion"))) is Flavour.NATIVE
@@ -93,7 +93,7 @@ def _forget_server(made: Object) -> None:
 
 
 def _spell_type(spec: Object, *, surging: bool) -> None:
-    """Use the field's own spelling, and Surging only where Kruise knows it."""
+    """Rename the old `type` to rollingUpdateType; replace Surging where the version lacks it."""
     rolling = _rolling(spec)
     how = rolling.pop("type", None)
     if how and not rolling.get("rollingUpdateType"):
@@ -106,7 +106,10 @@ def _spell_type(spec: Object, *, surging: bool) -> None:
 
 
 def _move_progressive(made: Object, spec: Object, to_version: str) -> None:
-    """An annotation in v1alpha1, a field in v1beta1; the field decides where both are set."""
+    """Write progressive creation as an annotation (v1alpha1) or a field (v1beta1).
+
+    Where both are set, the field counts.
+    """
     if not isinstance(made.get("metadata"), dict):
         made["metadata"] = {}
     metadata = made["metadata"]
@@ -130,24 +133,24 @@ def _move_progressive(made: Object, spec: Object, to_version: str) -> None:
         metadata.pop("annotations", None)
 
 
-def _drop_advanced(made: Object, spec: Object) -> Iterator[Loss]:
-    """Take out what the native kind does not have; say so where it had a meaning."""
+def _drop_advanced(made: Object, spec: Object) -> Iterator[LostField]:
+    """Remove the fields that the native kind does not have; list those that had an effect."""
     rolling, annotations = _rolling(spec), _map(_map(made["metadata"]).get("annotations"))
     for name, instead in _ROLLING.items():
         if _drop(rolling, name):
-            yield Loss(f"spec.updateStrategy.rollingUpdate.{name}", instead)
+            yield LostField(f"spec.updateStrategy.rollingUpdate.{name}", instead)
     for name, instead in _SPEC.items():
         if _drop(spec, name):
-            yield Loss(f"spec.{name}", instead)
+            yield LostField(f"spec.{name}", instead)
     spec.pop("scaleStrategy", None)
     if annotations.pop(keys.PROGRESSIVE_CREATE, None):
-        yield Loss("progressive creation", _PROGRESSIVE)
+        yield LostField("progressive creation", _PROGRESSIVE)
         if not annotations:
             del made["metadata"]["annotations"]
 
 
 def _drop(where: Object, name: str) -> bool:
-    """Take a field out; whether it said anything."""
+    """Remove a field; return whether it had an effect."""
     value = where.pop(name, None)
     return bool(value) and value not in _PLAIN.get(name, ())
 

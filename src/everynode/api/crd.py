@@ -1,8 +1,8 @@
-"""The CustomResourceDefinition of the Advanced DaemonSet, built from the types and the rules.
+"""CustomResourceDefinition of the Advanced DaemonSet, built from the table of types and rules.
 
-There is no webhook: what can be wrong with the DaemonSet's own fields is refused by the schema and
-its CEL rules, which say the same as our own validation because they are the same table. Both
-versions are stored alike, so that converting between them is nothing but a change of the label.
+There is no webhook: the schema and its CEL rules refuse invalid values of the DaemonSet's own
+fields. They agree with our own validation because both come from one table. Both versions are
+stored alike, so that a conversion between them only changes the apiVersion.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from everynode.api.types import (
     FieldInfo,
     lookup,
 )
-from everynode.api.validation.advanced import RULES, Rule, Where
-from everynode.api.validation.faults import INVALID
+from everynode.api.validation.advanced import RULES, FieldPath, Rule
+from everynode.api.validation.field_errors import INVALID
 
 Object = dict[str, Any]
 
 PLURAL: Final = "daemonsets"
-NAME: Final = f"{PLURAL}.{keys.KRUISE_GROUP}"
+CRD_NAME: Final = f"{PLURAL}.{keys.KRUISE_GROUP}"
 PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _CORE: Final = "io.k8s.api.core.v1."
 
-# Parts of a pod that few write and nobody looks up: any object will do.
+# Rarely used types of a pod that get no schema: any object is accepted.
 _OPAQUE: Final = frozenset(
     _CORE + name
     for name in (
@@ -46,26 +46,26 @@ _OPAQUE: Final = frozenset(
     )
 ) | {"io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry"}
 
-# Lists that are merged by name when applied on the server's side, as in the native kind.
+# Lists that server-side apply merges by name, as in the native kind.
 _NAMED_LISTS: Final = frozenset({"containers", "initContainers", "volumes"})
 
 _LIMITS: Final = {"string": "maxLength", "array": "maxItems", "object": "maxProperties"}
 
-_DEFAULTS: Final[dict[Where, Any]] = {
+_DEFAULTS: Final[dict[FieldPath, Any]] = {
     ("updateStrategy",): {},
     ("updateStrategy", "type"): "RollingUpdate",
     ("burstReplicas",): 250,
     ("revisionHistoryLimit",): 10,
 }
 
-_WORDS: Final[dict[Where, str]] = {
+_WORDS: Final[dict[FieldPath, str]] = {
     (): "What the pods look like, which they are, and how they are replaced by newer ones.",
     ("selector",): "Which pods are managed; it must match the template's labels and never changes.",
     ("template",): "The pod to run on every node that it may run on.",
     ("updateStrategy",): "What happens when the template changes.",
     ("updateStrategy", "type"): (
-        "RollingUpdate replaces pods within the limits below; OnDelete waits until somebody "
-        "deletes them."
+        "RollingUpdate replaces pods within the limits below; OnDelete replaces a pod once it is "
+        "deleted."
     ),
     ("updateStrategy", "rollingUpdate"): "The limits of a rolling update.",
     ("updateStrategy", "rollingUpdate", "rollingUpdateType"): (
@@ -114,7 +114,7 @@ _COLUMNS: Final = (
 
 
 def crd() -> Object:
-    """The whole definition, ready to be applied."""
+    """Return the CustomResourceDefinition, ready to be applied."""
     names = {
         "kind": keys.KIND,
         "listKind": f"{keys.KIND}List",
@@ -125,7 +125,7 @@ def crd() -> Object:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": NAME},
+        "metadata": {"name": CRD_NAME},
         "spec": {
             "group": keys.KRUISE_GROUP,
             "names": names,
@@ -152,7 +152,7 @@ def _version(name: str, *, stored: bool) -> Object:
 
 
 def schema() -> Object:
-    """The schema of one version, which is that of the other, too."""
+    """Return the OpenAPI schema; both versions have the same."""
     made: Object = {
         "type": "object",
         "description": "One pod on every node, rolled out safely.",
@@ -174,7 +174,7 @@ def schema() -> Object:
 # --- The DaemonSet's own fields ----------------------------------------------------------------
 
 
-def _own(name: str, at: Where) -> Object:
+def _own(name: str, at: FieldPath) -> Object:
     info = lookup(name)
     properties = {key: _own_field(field, (*at, key)) for key, field in info.fields.items()}
     made = _described({"type": "object", "properties": properties}, at)
@@ -185,7 +185,7 @@ def _own(name: str, at: Where) -> Object:
     return made
 
 
-def _own_field(field: FieldInfo, at: Where) -> Object:
+def _own_field(field: FieldInfo, at: FieldPath) -> Object:
     if field.ref == POD_TEMPLATE:
         return _described(_pod_part(POD_TEMPLATE), at)
     if field.ref == INT_OR_STRING:
@@ -213,28 +213,28 @@ def _own_field(field: FieldInfo, at: Where) -> Object:
     return _described(made, at)
 
 
-def _described(made: Object, at: Where) -> Object:
+def _described(made: Object, at: FieldPath) -> Object:
     words = _WORDS.get(at)
     return {"description": words} | made if words else made
 
 
 def _plain(field: FieldInfo) -> Object:
-    """The type of a scalar, or of a list or map without its content."""
+    """Return the schema of a scalar, or of a list or map without its items."""
     if field.ref:
         info = lookup(field.ref)
         made: Object = {"type": info.type or "string"}
         if info.format:
             made["format"] = info.format
         return made
-    # No format for numbers: the API server does not say which field does not have it.
+    # No format for numbers: the API server's error would not name the field.
     return {"type": field.type}
 
 
-# --- The pod -----------------------------------------------------------------------------------
+# --- The pod template --------------------------------------------------------------------------
 
 
 def _pod_part(name: str) -> Object:
-    """An object of the pod: its known fields, and room for those of newer Kubernetes."""
+    """Return the schema of a type of the pod; fields of newer Kubernetes versions are kept."""
     made: Object = {"type": "object", PRESERVE: True}
     info = lookup(name)
     if name not in _OPAQUE and info.fields:
@@ -244,7 +244,7 @@ def _pod_part(name: str) -> Object:
 
 def _pod_field(name: str, field: FieldInfo) -> Object:
     if field.ref == QUANTITY:
-        # A number with a fraction is a quantity, too; no type of a schema allows all of these.
+        # A quantity is a string, an integer or a fraction; no schema type allows all three.
         return {PRESERVE: True}
     if field.ref == INT_OR_STRING:
         return {"x-kubernetes-int-or-string": True}
@@ -266,7 +266,7 @@ def _pod_field(name: str, field: FieldInfo) -> Object:
 # --- The rules ---------------------------------------------------------------------------------
 
 
-def _place(made: Object, at: Where) -> Object:
+def _place(made: Object, at: FieldPath) -> Object:
     for name in at:
         made = made["items"] if name == "[]" else made["properties"][name]
     return made

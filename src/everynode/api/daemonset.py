@@ -1,4 +1,4 @@
-"""The one internal shape of a DaemonSet, whatever API version it was written in."""
+"""DaemonSet: the internal form of both kinds and all API versions."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class Flavour(enum.Enum):
     ADVANCED = "apps.kruise.io"
 
 
-class Fault(msgspec.Struct, frozen=True, gc=False):
-    """Something wrong with an object, at a field path, in words a person understands."""
+class FieldError(msgspec.Struct, frozen=True, gc=False):
+    """A validation error of one field: its path and a message."""
 
     path: str
-    message: str  # as Kubernetes words it: kind of error, value, detail
+    message: str  # in Kubernetes' format: kind of error, value, detail
     reason: str = "FieldValueInvalid"  # as in the causes of a Status
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
 
 
-class Requirement(msgspec.Struct, frozen=True, gc=False):
+class LabelSelectorRequirement(msgspec.Struct, frozen=True, gc=False):
     """One expression of a label selector."""
 
     key: str
@@ -39,44 +39,44 @@ class LabelSelector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Which labels an object must have; empty selects everything."""
 
     match_labels: dict[str, str] = {}
-    match_expressions: tuple[Requirement, ...] = ()
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
-class Amount(msgspec.Struct, frozen=True, gc=False):
-    """A number of nodes, absolute or a percentage of all."""
+class IntOrPercent(msgspec.Struct, frozen=True, gc=False):
+    """An int-or-percent: a number of nodes, or a percentage of all."""
 
     value: int
     percent: bool = False
 
 
-class UpdateType(enum.Enum):
-    """What a template change does."""
+class UpdateStrategyType(enum.Enum):
+    """The type of the update strategy."""
 
     ROLLING = "RollingUpdate"
     ON_DELETE = "OnDelete"
 
 
-class RollingType(enum.Enum):
-    """How one node is updated. Surging is Standard with a surge and is stored as such."""
+class RollingUpdateType(enum.Enum):
+    """How one node is updated. Surging is decoded as Standard with a maxSurge."""
 
     STANDARD = "Standard"
     IN_PLACE = "InPlaceIfPossible"
 
 
-class Strategy(msgspec.Struct, frozen=True, gc=False):
+class UpdateStrategy(msgspec.Struct, frozen=True, gc=False):
     """The update strategy with all defaults resolved."""
 
-    type: UpdateType = UpdateType.ROLLING
-    rolling: RollingType = RollingType.STANDARD
-    max_unavailable: Amount = Amount(1)
-    max_surge: Amount = Amount(0)
-    partition: Amount = Amount(0)
+    type: UpdateStrategyType = UpdateStrategyType.ROLLING
+    rolling: RollingUpdateType = RollingUpdateType.STANDARD
+    max_unavailable: IntOrPercent = IntOrPercent(1)
+    max_surge: IntOrPercent = IntOrPercent(0)
+    partition: IntOrPercent = IntOrPercent(0)
     selector: LabelSelector | None = None
     paused: bool = False
 
 
-class Hook(msgspec.Struct, frozen=True, gc=False):
-    """The preDelete hook: while a pod carries any of these, it is not deleted."""
+class LifecycleHook(msgspec.Struct, frozen=True, gc=False):
+    """The preDelete hook: a pod with any of these labels or finalizers is not deleted."""
 
     labels: dict[str, str] = {}
     finalizers: tuple[str, ...] = ()
@@ -100,20 +100,20 @@ class DaemonSetStatus(msgspec.Struct, frozen=True, gc=False):
 
 
 class DaemonSet(msgspec.Struct, frozen=True, gc=False):
-    """A DaemonSet of either kind, decoded: defaults applied, bad values named in `faults`."""
+    """A DaemonSet of either kind, decoded: defaults applied, invalid values listed in `faults`."""
 
     flavour: Flavour
     metadata: ObjectMeta
     selector: LabelSelector
     template: bytes  # the raw JSON of spec.template, exactly as stored
-    strategy: Strategy = Strategy()
+    strategy: UpdateStrategy = UpdateStrategy()
     min_ready_seconds: int = 0
-    burst: Amount = Amount(250)
+    burst: IntOrPercent = IntOrPercent(250)
     history_limit: int = 10
-    pre_delete: Hook | None = None
+    pre_delete: LifecycleHook | None = None
     progressive: bool = False
     status: DaemonSetStatus = DaemonSetStatus()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FieldError, ...] = ()
 
     @property
     def name(self) -> str:

@@ -1,7 +1,7 @@
-"""What the Kubernetes API fills in where a manifest says nothing.
+"""Defaults: fills in the fields that the Kubernetes API fills in where a manifest omits them.
 
-Everything here takes and returns plain JSON values and leaves its argument alone. A value of the
-wrong type is left as it is: naming it is the business of validation.
+Functions take and return plain JSON values and do not change their argument. A value of the wrong
+type is left as it is: validation reports it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 FILE_MODE = 0o644
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
-# Stripped from templates and pods by every server since init containers have a field of their own.
+# Annotations that API servers remove from templates and pods: init containers have a field now.
 _OLD_INIT_CONTAINER_KEYS = (
     "pod.beta.kubernetes.io/init-containers",
     "pod.alpha.kubernetes.io/init-containers",
@@ -37,7 +37,7 @@ _IMAGE = re.compile(
 
 
 def default_template(template: Object) -> Object:
-    """A copy of a pod template with every default of the native API filled in."""
+    """Return a copy of a pod template with all defaults of the native API."""
     made: Object = _copy(template)
     _drop_old_annotations(made)
     spec = _section(made, "spec")
@@ -47,7 +47,7 @@ def default_template(template: Object) -> Object:
 
 
 def default_pod(pod: Object) -> Object:
-    """A copy of a pod with the template's defaults and those that only pods get."""
+    """Return a copy of a pod with the template's defaults and those that only pods have."""
     made = default_template(pod)
     spec = made.get("spec")
     if not isinstance(spec, dict):
@@ -65,7 +65,7 @@ def default_pod(pod: Object) -> Object:
 
 
 def default_daemonset(daemonset: Object) -> Object:
-    """A copy of a DaemonSet of either kind with its defaults; only the native template gets any."""
+    """Return a copy of a DaemonSet with its defaults; the template's only for the native kind."""
     made: Object = _copy(daemonset)
     spec = _section(made, "spec")
     if spec is None:
@@ -99,14 +99,14 @@ def _default_advanced(spec: Object) -> None:
     if how == "Surging":
         _absent(rolling, maxSurge=1, maxUnavailable=0)
     elif rolling.get("maxUnavailable") is None and rolling.get("maxSurge") is None:
-        # One-sided on purpose: `maxSurge: 1` alone must not collide with a maxUnavailable of 1.
+        # Only if neither is set: `maxSurge: 1` with a default maxUnavailable of 1 is invalid.
         _absent(rolling, maxUnavailable=1, maxSurge=0)
     if not how:
         rolling["rollingUpdateType"] = "Standard"
 
 
 def _rolling_update(spec: Object) -> Object | None:
-    """The rollingUpdate block, made if it is missing; None where the strategy has none."""
+    """Return rollingUpdate, created if absent; None where the strategy has none."""
     strategy = _section(spec, "updateStrategy")
     if strategy is None:
         return None
@@ -165,7 +165,7 @@ def _default_container(container: Object) -> None:
 
 
 def pull_policy(image: object) -> str:
-    """The pull policy of an image that was given none: Always for the tag `latest` or no tag."""
+    """Return the default imagePullPolicy: Always for the tag `latest` or no tag."""
     parsed = _IMAGE.fullmatch(image) if isinstance(image, str) else None
     if parsed is None:
         return "IfNotPresent"
@@ -182,7 +182,7 @@ def _default_probe(probe: object) -> None:
 
 
 def _default_reference(source: Object) -> None:
-    """Complete a reference of the downward API: to a field, or to a resource of a container."""
+    """Set the defaults of a downward API reference (fieldRef or resourceFieldRef)."""
     _empty(source.get("fieldRef"), apiVersion="v1")
     resource = source.get("resourceFieldRef")
     if isinstance(resource, dict):
@@ -192,7 +192,7 @@ def _default_reference(source: Object) -> None:
 
 # --- Volumes -----------------------------------------------------------------------------------
 
-# Defaults of volume sources: those of plain values, then those that only fill what is absent.
+# Defaults of volume sources: first those set where empty, then those set only where absent.
 _SOURCE_EMPTY: dict[str, Object] = {
     "iscsi": {"iscsiInterface": "default"},
     "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
@@ -259,7 +259,7 @@ def _default_claim(template: object) -> None:
 
 
 def write_quantity(value: Any, *, milli: bool = False) -> Any:
-    """A quantity as Kubernetes writes it; what is none is returned as it is."""
+    """Return a quantity in canonical form; a value that is not a quantity is returned as it is."""
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         return value
     try:
@@ -276,7 +276,7 @@ def _default_resources(resources: object) -> None:
 
 
 def _write_quantities(amounts: object) -> None:
-    """Rewrite a resource list; nothing in Kubernetes counts finer than a thousandth."""
+    """Write the quantities of a resource list in canonical form, in thousandths at the finest."""
     if isinstance(amounts, dict):
         for name, amount in amounts.items():
             amounts[name] = write_quantity(amount, milli=True)
@@ -292,7 +292,10 @@ def _request_what_is_limited(resources: object) -> None:
 
 
 def _default_pod_requests(spec: Object) -> None:
-    """With limits for the pod as a whole, its requests are those of its containers, else limits."""
+    """Set pod-level requests where there are pod-level limits.
+
+    A request is the sum over the containers or, where no container has one, the limit.
+    """
     resources = spec.get("resources")
     if not isinstance(resources, dict) or not resources.get("limits"):
         return
@@ -309,7 +312,7 @@ def _default_pod_requests(spec: Object) -> None:
 
 
 def _sum_requests(spec: Object, name: str) -> Quantity | None:
-    """What the containers request together at the most hungry moment of the pod's life."""
+    """Return the highest sum of the requests of containers that run at one time, or None."""
     running = [_requested(c, name) for c in _items(spec, "containers")]
     asked = [amount for amount in running if amount is not None]
     sidecars = peak = ZERO
@@ -356,7 +359,7 @@ def _drop_old_annotations(template: Object) -> None:
 
 
 def _section(parent: Object, name: str) -> Object | None:
-    """The object under that name, made if it is absent; None if something else is there."""
+    """Return the object in that field, created if absent; None if the value has another type."""
     if parent.get(name) is None:
         parent[name] = {}
     section = parent[name]
@@ -371,7 +374,7 @@ def _items(parent: Object, *names: str) -> Iterator[Object]:
 
 
 def _empty(target: object, **values: Any) -> None:
-    """Fill fields that Go holds by value: there, zero and absent are the same."""
+    """Set fields that are plain values in Go, where zero and absent are the same."""
     if isinstance(target, dict):
         for name, value in values.items():
             if target.get(name) is not False and target.get(name) in (None, "", 0):
@@ -379,7 +382,7 @@ def _empty(target: object, **values: Any) -> None:
 
 
 def _absent(target: object, **values: Any) -> None:
-    """Fill fields that Go holds by pointer: an explicit zero stands."""
+    """Set fields that are pointers in Go, where an explicit zero is kept."""
     if isinstance(target, dict):
         for name, value in values.items():
             if target.get(name) is None:

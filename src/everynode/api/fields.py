@@ -1,4 +1,4 @@
-"""Which fields match: fieldSelector queries."""
+"""Field selectors: parsing and matching of fieldSelector queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FieldTerm(msgspec.Struct, frozen=True, gc=False):
 
 
 class FieldMatcher(msgspec.Struct, frozen=True):
-    """A fieldSelector compiled; a field that is not there counts as empty."""
+    """A compiled fieldSelector; an absent field counts as empty."""
 
     terms: tuple[FieldTerm, ...] = ()
 
@@ -28,7 +28,7 @@ class FieldMatcher(msgspec.Struct, frozen=True):
         return all((fields.get(t.field, "") == t.value) is t.equal for t in self.terms)
 
     def exact(self, field: str) -> str | None:
-        """The only value the field may have, if there is one."""
+        """Return the only value that the field may have; None without an equality term."""
         return next((t.value for t in self.terms if t.field == field and t.equal), None)
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ _ESCAPE = re.compile(r"\\(.?)|([,=])", re.DOTALL)
 
 
 def parse_fields(text: str) -> FieldMatcher:
-    """The matcher of a fieldSelector query; raises SelectorError with the server's words."""
+    """Parse a fieldSelector query; raises SelectorError with the API server's message."""
     terms = []
     for part in sorted(_split_fields(text)):
         found = _TERM.fullmatch(part)
@@ -56,7 +56,7 @@ def parse_fields(text: str) -> FieldMatcher:
 
 
 def _split_fields(text: str) -> Iterable[str]:
-    """The terms between commas that are not escaped; empty ones are skipped."""
+    """Split a query at commas that are not escaped; empty terms are skipped."""
     start = 0
     while start <= len(text):
         found = _TERM_END.match(text, start)
@@ -67,7 +67,7 @@ def _split_fields(text: str) -> Iterable[str]:
 
 
 def escape_field(value: str) -> str:
-    """A value made safe to stand in a fieldSelector."""
+    """Return a value escaped for use in a fieldSelector."""
     return re.sub(r"([\\,=])", r"\\\1", value)
 
 

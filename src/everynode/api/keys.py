@@ -1,4 +1,4 @@
-"""Every well-known label, annotation, condition and gate, in one place."""
+"""Keys: all well-known labels, annotations, conditions, readiness gates and taints."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ READY: Final = "Ready"
 CONTAINERS_READY: Final = "ContainersReady"
 INPLACE_UPDATE_READY: Final = "InPlaceUpdateReady"
 KRUISE_POD_READY: Final = "KruisePodReady"
+
+# The only field of a node that match_fields can select
+NODE_NAME_FIELD: Final = "metadata.name"
 
 # Our own keys
 FROM_REVISION: Final = "everynode.io/from-revision"

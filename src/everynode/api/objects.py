@@ -1,7 +1,8 @@
-"""Typed partial objects: only the fields Everynode reads, decoded straight from JSON bytes.
+"""Partial objects: pods, nodes and others with only the fields that Everynode reads.
 
-Unknown fields are dropped, so that a cached pod costs two kilobytes instead of forty. Nothing
-decoded here is ever written back; what is written back is kept as raw JSON (templates, revisions).
+They are decoded straight from JSON bytes. Unknown fields are dropped, so that a cached pod costs
+two kilobytes instead of forty. Partial objects are never written back; what is written back is kept
+as raw JSON (templates, revisions).
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from datetime import datetime
 
 import msgspec
 
+from everynode.api import keys
+
 
 class Partial(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Base of all partial objects: immutable, camelCase on the wire, invisible to the collector."""
+    """Base of all partial objects: immutable, camelCase in JSON, not garbage-collected."""
 
 
 class OwnerReference(Partial, frozen=True):
-    """Who an object belongs to."""
+    """The owner of an object."""
 
     api_version: str
     kind: str
@@ -84,14 +87,14 @@ class NodeSpec(Partial, frozen=True):
 
 
 class NodeCondition(Partial, frozen=True):
-    """A node condition without its heartbeat time, which changes while nothing does."""
+    """A node condition without lastHeartbeatTime, which changes while the condition does not."""
 
     type: str
     status: str = "Unknown"
 
 
 class NodeStatus(Partial, frozen=True):
-    """What the kubelet says of its node."""
+    """The conditions that the kubelet reports."""
 
     conditions: tuple[NodeCondition, ...] = ()
 
@@ -108,7 +111,7 @@ class NodeMeta(Partial, frozen=True):
 
 
 class Node(Partial, frozen=True):
-    """A machine that should, perhaps, have a pod."""
+    """A node as far as Everynode reads it."""
 
     metadata: NodeMeta
     spec: NodeSpec = NodeSpec()
@@ -121,7 +124,7 @@ class Node(Partial, frozen=True):
 
     @property
     def ready(self) -> str:
-        """Status of the Ready condition: True, False or Unknown; True while nothing is said yet."""
+        """Status of the Ready condition: True, False or Unknown; True while it is not set."""
         for condition in self.status.conditions:
             if condition.type == "Ready":
                 return condition.status
@@ -182,20 +185,20 @@ class NodeSelectorRequirement(Partial, frozen=True):
 
 
 class NodeSelectorTerm(Partial, frozen=True):
-    """Expressions that must all hold."""
+    """Expressions that must all match."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
 class NodeSelector(Partial, frozen=True):
-    """Terms of which one must hold."""
+    """Terms of which one must match."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class NodeAffinity(Partial, frozen=True):
-    """Which nodes a pod must go to."""
+    """Which nodes a pod may run on."""
 
     required: NodeSelector | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -206,6 +209,17 @@ class Affinity(Partial, frozen=True):
     """The part of a pod's affinity that concerns nodes."""
 
     node_affinity: NodeAffinity | None = None
+
+    @property
+    def pinned_node(self) -> str:
+        """The node that the required affinity names, as the DaemonSet controller sets it."""
+        if self.node_affinity is None or self.node_affinity.required is None:
+            return ""
+        for term in self.node_affinity.required.node_selector_terms:
+            for field in term.match_fields:
+                if field.key == keys.NODE_NAME_FIELD and field.operator == "In":
+                    return field.values[0] if len(field.values) == 1 else ""
+        return ""
 
 
 class Toleration(Partial, frozen=True):
@@ -250,7 +264,7 @@ class Container(Partial, frozen=True):
 class PodSpec(Partial, frozen=True):
     """The part of a pod's spec that we read.
 
-    The affinity says where a pod is pinned to; a cache drops it once the pod has its node.
+    The affinity names the node a pod is pinned to; a cache drops it once the pod is bound.
     """
 
     node_name: str = ""
@@ -281,7 +295,7 @@ class StateRunning(Partial, frozen=True):
 
 
 class ContainerState(Partial, frozen=True):
-    """At most one of these is set."""
+    """The state of a container; at most one of the fields is set."""
 
     waiting: StateWaiting | None = None
     running: StateRunning | None = None
@@ -289,7 +303,7 @@ class ContainerState(Partial, frozen=True):
 
 
 class ContainerStatus(Partial, frozen=True):
-    """What the kubelet says of a container."""
+    """The state of a container that the kubelet reports."""
 
     name: str
     image: str = ""
@@ -302,7 +316,7 @@ class ContainerStatus(Partial, frozen=True):
 
 
 class PodStatus(Partial, frozen=True):
-    """What is known of a pod's life."""
+    """Phase, conditions and containers of a pod."""
 
     phase: str = "Pending"
     reason: str = ""
@@ -336,12 +350,19 @@ class Pod(Partial, frozen=True):
 
     @property
     def terminating(self) -> bool:
-        """Whether the pod's deletion has been asked for."""
+        """Whether the pod is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     @property
+    def node(self) -> str:
+        """The node that the pod is bound to, or pinned to by its affinity; empty if neither."""
+        if self.spec.node_name or self.spec.affinity is None:
+            return self.spec.node_name
+        return self.spec.affinity.pinned_node
+
+    @property
     def finished(self) -> bool:
-        """Whether the pod has ended, well or badly, and will never run again."""
+        """Whether the pod has the phase Succeeded or Failed and will never run again."""
         return self.status.phase in ("Failed", "Succeeded")
 
     def condition(self, kind: str) -> Condition | None:
@@ -356,7 +377,7 @@ class Pod(Partial, frozen=True):
 
 
 class ControllerRevision(Partial, frozen=True):
-    """A stored template; `data` stays raw because its bytes are compared and written back."""
+    """A ControllerRevision; `data` stays raw because its bytes are compared and written back."""
 
     metadata: ObjectMeta
     revision: int = 0
@@ -373,14 +394,14 @@ class LeaseSpec(Partial, frozen=True):
 
 
 class Lease(Partial, frozen=True):
-    """The lock of a leader."""
+    """A Lease: the lock of leader election."""
 
     metadata: ObjectMeta
     spec: LeaseSpec = LeaseSpec()
 
 
 class ObjectReference(Partial, frozen=True):
-    """What an event is about."""
+    """The object that an Event is about."""
 
     kind: str = ""
     namespace: str = ""

@@ -1,4 +1,4 @@
-"""What a resource quantity such as 500m or 1.5Gi is worth, and how Kubernetes writes it."""
+"""Quantities such as 500m or 1.5Gi: parsing, arithmetic, and Kubernetes' canonical form."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SUFFIX_WRONG: Final = "unable to parse quantity's suffix"
 
 
 class QuantityError(ValueError):
-    """A text that is no quantity; the message is the one the API server gives."""
+    """A text that is not a quantity; the message is that of the API server."""
 
 
 class Format(enum.Enum):
-    """In which family of suffixes a quantity was written, and is written again."""
+    """The suffix family a quantity was written with; it is printed with the same."""
 
     DECIMAL = "DecimalSI"
     BINARY = "BinarySI"
@@ -45,16 +45,17 @@ _DECIMAL_SUFFIX: Final = {power: suffix for suffix, power in _DECIMAL.items()}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _BINARY_SUFFIX: Final = {power: suffix for suffix, power in _BINARY.items()}
 _BINARY_MAX = (2**63 - 1) * _NANO
-# Far beyond any machine, and small enough that no text makes us compute a number of a megabyte.
+# Larger than any real amount, and small enough that no text needs a number of a megabyte.
 _EXPONENT_MAX = 300
 _TEXT_MAX = 400
 
-_SPLIT = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+# Possessive quantifiers, so that a text of many digits causes no backtracking.
+_SPLIT = re.compile(r"([+-]?)([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+[-+]?[0-9]*+)")
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 
 
 class Quantity(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """An exact amount of a resource, in billionths, which is as fine as Kubernetes counts."""
+    """An exact amount of a resource in billionths, the finest unit of Kubernetes."""
 
     nanos: int
     format: Format = Format.DECIMAL
@@ -88,16 +89,16 @@ class Quantity(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def milli(self) -> int:
-        """Thousandths, rounded away from zero: what a scheduler counts cpu in."""
+        """The amount in thousandths, rounded away from zero: the scheduler's unit for cpu."""
         return _divide_up(self.nanos, 10**6)
 
     @property
     def units(self) -> int:
-        """Whole units, rounded away from zero: bytes of memory, numbers of devices."""
+        """The amount in whole units, rounded away from zero: bytes of memory, devices."""
         return _divide_up(self.nanos, _NANO)
 
     def at_milli(self) -> Quantity:
-        """The quantity rounded away from zero to thousandths, as the API stores resources."""
+        """Return the quantity rounded away from zero to thousandths, as resources are stored."""
         return Quantity(self.milli * 10**6, self.format)
 
 
@@ -105,7 +106,7 @@ ZERO: Final = Quantity(0)
 
 
 def parse_quantity(value: str | int | float) -> Quantity:
-    """The quantity a JSON string or number stands for; raises QuantityError."""
+    """Parse a JSON string or number; raises QuantityError."""
     if type(value) is int:
         return Quantity(value * _NANO)
     return _parse(value if isinstance(value, str) else repr(value))
@@ -126,7 +127,7 @@ def _parse(text: str) -> Quantity:
 
 
 def _measure(digits: int, places: int, suffix: str) -> tuple[int, Format]:
-    """Billionths in `digits` × 10^-places × suffix, rounded up; and the format to print in."""
+    """Return `digits` × 10^-places × suffix in billionths, rounded up, and the print format."""
     power = _BINARY.get(suffix)
     if power is not None:
         nanos = min(_divide_up(digits * _NANO << power, 10**places), _BINARY_MAX)
@@ -157,7 +158,7 @@ def _format(quantity: Quantity) -> str:
     if nanos == 0:
         return "0"
     whole, rest = divmod(nanos, _NANO)
-    # Below one Ki, or with a fraction, the binary suffixes would lose what the decimal ones keep.
+    # Binary suffixes cannot express a fraction, nor less than one Ki: use decimal ones there.
     if form is Format.BINARY and rest == 0 and abs(whole) >= 1024:
         return _format_binary(whole)
     exponent = -9

@@ -1,4 +1,4 @@
-"""Which labels match: label selectors, and labelSelector queries."""
+"""Label selectors: validation, matching, and labelSelector queries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from everynode.api.daemonset import LabelSelector, Requirement
+from everynode.api.daemonset import LabelSelector, LabelSelectorRequirement
 
 _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -35,15 +35,15 @@ _INTEGER = re.compile("[+-]?[0-9]{1,19}")
 
 
 class SelectorError(ValueError):
-    """A selector that selects nothing because it cannot be understood."""
+    """An invalid selector; the message is that of the API server."""
 
 
 # --- The syntax of labels ----------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1024)
-def label_key_faults(key: str) -> tuple[str, ...]:
-    """What is wrong with a label key, in Kubernetes' words; empty when it is right."""
+def label_key_errors(key: str) -> tuple[str, ...]:
+    """Return the errors of a label key, with Kubernetes' messages; empty when it is valid."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         rule = f"a valid label key {_NAME_RULE} with an optional DNS subdomain prefix and '/'"
@@ -70,8 +70,8 @@ def _subdomain_faults(text: str) -> Iterable[str]:
 
 
 @lru_cache(maxsize=1024)
-def label_value_faults(value: str) -> tuple[str, ...]:
-    """What is wrong with a label value, in Kubernetes' words; empty when it is right."""
+def label_value_errors(value: str) -> tuple[str, ...]:
+    """Return the errors of a label value, with Kubernetes' messages; empty when it is valid."""
     faults = []
     if len(value.encode()) > 63:
         faults.append("must be no more than 63 bytes")
@@ -81,7 +81,7 @@ def label_value_faults(value: str) -> tuple[str, ...]:
 
 
 def parse_int64(text: str) -> int | None:
-    """The integer that Gt and Lt compare with, None where the text is none."""
+    """Return the integer that Gt and Lt compare; None where the text is not an int64."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -92,7 +92,7 @@ def parse_int64(text: str) -> int | None:
 
 
 class Beyond:
-    """All label values that are integers above a bound; below it, when told so."""
+    """The set of label values that are integers above a bound, or below it."""
 
     __slots__ = ("above", "bound")
 
@@ -107,17 +107,18 @@ class Beyond:
         return number > self.bound if self.above else number < self.bound
 
 
-# One test of a matcher: whether the label's value (None when absent) is among these, or is not.
+# One test of a matcher: label key, set of values (None means absent), and whether the value must
+# be in the set or must not.
 Test = tuple[str, Container[str | None], bool]
 _ABSENT: Final = frozenset((None,))
 
 
-class Matcher:
-    """A selector compiled once, to be asked often."""
+class LabelMatcher:
+    """A label selector, compiled once to match many objects."""
 
     __slots__ = ("_tests", "requirements")
 
-    def __init__(self, requirements: Iterable[Requirement]) -> None:
+    def __init__(self, requirements: Iterable[LabelSelectorRequirement]) -> None:
         self.requirements = tuple(sorted(requirements, key=lambda each: each.key))
         self._tests = tuple(_compile(each) for each in self.requirements)
 
@@ -130,11 +131,11 @@ class Matcher:
 
     @property
     def everything(self) -> bool:
-        """Whether there is no requirement at all."""
+        """Whether the selector has no requirement and so selects everything."""
         return not self._tests
 
     def exact(self, key: str) -> str | None:
-        """The only value the label may have, if there is one: a cache can look it up."""
+        """Return the only value that the label may have, if any, for lookup in an index."""
         for each in self.requirements:
             if each.key == key and each.operator in _ONE_OF and len(each.values) == 1:
                 return each.values[0]
@@ -144,13 +145,13 @@ class Matcher:
         return ",".join(format_requirement(each) for each in self.requirements)
 
 
-# Operators as they stand in a LabelSelector, and as the query language spells them.
+# Operators of a LabelSelector, and their forms in a labelSelector query.
 _ONE_OF: Final = ("In", "=", "==")
 _NONE_OF: Final = ("NotIn", "!=")
 
 
-def _compile(requirement: Requirement) -> Test:
-    """The test for one requirement; raises SelectorError where it makes no sense."""
+def _compile(requirement: LabelSelectorRequirement) -> Test:
+    """Compile one requirement into a test; raises SelectorError where it is invalid."""
     key, operator, values = requirement.key, requirement.operator, requirement.values
     message = _fault(requirement)
     if message:
@@ -168,18 +169,18 @@ def _compile(requirement: Requirement) -> Test:
     return key, Beyond(bound, above=operator == "Gt"), True
 
 
-def _fault(requirement: Requirement) -> str:
-    """Everything wrong with a requirement as Kubernetes words it, or nothing."""
+def _fault(requirement: LabelSelectorRequirement) -> str:
+    """Return the errors of a requirement, with Kubernetes' messages; empty when it is valid."""
     key, operator, values = requirement.key, requirement.operator, requirement.values
     faults = []
-    if label_key_faults(key):
-        faults.append(f"key: Invalid value: {_quote(key)}: {'; '.join(label_key_faults(key))}")
+    if label_key_errors(key):
+        faults.append(f"key: Invalid value: {_quote(key)}: {'; '.join(label_key_errors(key))}")
     shape = _shape_fault(operator, values)
     if shape:
         faults.append(shape)
     for index, value in enumerate(values):
-        if label_value_faults(value):
-            path, reason = f"values[{index}][{key}]", "; ".join(label_value_faults(value))
+        if label_value_errors(value):
+            path, reason = f"values[{index}][{key}]", "; ".join(label_value_errors(value))
             faults.append(f"{path}: Invalid value: {_quote(value)}: {reason}")
     return faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]" if faults else ""
 
@@ -211,34 +212,36 @@ def _quote(text: str) -> str:
     return msgspec.json.encode(text).decode()
 
 
-def compile_selector(selector: LabelSelector) -> Matcher:
-    """The matcher of a LabelSelector; raises SelectorError where it cannot be understood."""
-    pairs = (Requirement(key, "=", (value,)) for key, value in selector.match_labels.items())
+def compile_selector(selector: LabelSelector) -> LabelMatcher:
+    """Compile a LabelSelector; raises SelectorError where it is invalid."""
+    pairs = (
+        LabelSelectorRequirement(key, "=", (value,)) for key, value in selector.match_labels.items()
+    )
     for each in selector.match_expressions:
         if each.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
             message = f"{_quote(each.operator)} is not a valid label selector operator"
             raise SelectorError(message)
-    return Matcher((*pairs, *selector.match_expressions))
+    return LabelMatcher((*pairs, *selector.match_expressions))
 
 
 def matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
     """Whether labels match; no selector selects nothing, an empty one everything.
 
-    For many labels compile the selector once instead.
+    To match many objects, use `compile_selector` once.
     """
     return selector is not None and compile_selector(selector).matches(labels)
 
 
-# --- As text -----------------------------------------------------------------------------------
+# --- Query text --------------------------------------------------------------------------------
 
 
 def format_selector(selector: LabelSelector, *, empty: str = "") -> str:
-    """The selector as a labelSelector query; kubectl shows `<none>` for an empty one."""
+    """Return the selector as a labelSelector query, and `empty` for an empty one."""
     return str(compile_selector(selector)) or empty
 
 
-def format_requirement(requirement: Requirement) -> str:
-    """One requirement as it stands in a labelSelector query."""
+def format_requirement(requirement: LabelSelectorRequirement) -> str:
+    """Return one requirement in the syntax of a labelSelector query."""
     key, operator = requirement.key, requirement.operator
     values = ",".join(sorted(requirement.values))
     if operator == "Exists":
@@ -265,20 +268,20 @@ _SIGNS: Final = {
 
 
 @lru_cache(maxsize=256)
-def parse_query(text: str) -> Matcher:
-    """The matcher of a labelSelector query; raises SelectorError with the server's words."""
-    return Matcher(_Query(text).requirements())
+def parse_query(text: str) -> LabelMatcher:
+    """Parse a labelSelector query; raises SelectorError with the API server's message."""
+    return LabelMatcher(_Query(text).requirements())
 
 
 class _Query:
-    """Reads a labelSelector query token by token; the empty token ends it."""
+    """Parser of a labelSelector query; an empty token marks the end."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [found[1] for found in _TOKEN.finditer(text)]
         self._position = 0
 
-    def requirements(self) -> list[Requirement]:
-        found: list[Requirement] = []
+    def requirements(self) -> list[LabelSelectorRequirement]:
+        found: list[LabelSelectorRequirement] = []
         while (token := self._peek()) != "":
             if token in _SYMBOLS and token != "!":
                 raise SelectorError(f"found '{token}', expected: !, identifier, or 'end of string'")
@@ -293,7 +296,7 @@ class _Query:
                 raise SelectorError(f"found '{following}', expected: identifier after ','")
         return found
 
-    def _checked(self) -> Requirement:
+    def _checked(self) -> LabelSelectorRequirement:
         try:
             requirement = self._requirement()
             message = _fault(requirement)
@@ -303,24 +306,24 @@ class _Query:
             raise SelectorError(f"unable to parse requirement: {error}") from None
         return requirement
 
-    def _requirement(self) -> Requirement:
+    def _requirement(self) -> LabelSelectorRequirement:
         negated = self._peek() == "!"
         if negated:
             self._next()
         key = self._identifier()
-        if label_key_faults(key):
-            reason = "; ".join(label_key_faults(key))
+        if label_key_errors(key):
+            reason = "; ".join(label_key_errors(key))
             raise SelectorError(f"<nil>: Invalid value: {_quote(key)}: {reason}")
         if negated:
-            return Requirement(key, "DoesNotExist")
+            return LabelSelectorRequirement(key, "DoesNotExist")
         if self._peek() in ("", ","):
-            return Requirement(key, "Exists")
+            return LabelSelectorRequirement(key, "Exists")
         sign = self._next()
         if sign not in _SIGNS:
             raise SelectorError(f"found '{sign}', expected: in, notin, =, ==, !=, gt, lt")
         if sign in ("in", "notin"):
-            return Requirement(key, _SIGNS[sign], self._values())
-        return Requirement(key, _SIGNS[sign], (self._value(),))
+            return LabelSelectorRequirement(key, _SIGNS[sign], self._values())
+        return LabelSelectorRequirement(key, _SIGNS[sign], (self._value(),))
 
     def _identifier(self) -> str:
         token = self._next()
@@ -332,7 +335,7 @@ class _Query:
         return "" if self._peek() in ("", ",") else self._identifier()
 
     def _values(self) -> tuple[str, ...]:
-        """Values in parentheses; between two commas, or beside a parenthesis, one is empty."""
+        """Parse values in parentheses; a missing value beside a comma or parenthesis is empty."""
         token = self._next()
         if token != "(":
             raise SelectorError(f"found '{token}' expected: '('")

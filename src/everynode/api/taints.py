@@ -1,4 +1,4 @@
-"""Which taints keep a pod off a node, and the tolerations every daemon pod is given."""
+"""Taints and tolerations: which taints keep a pod off a node, and those daemon pods tolerate."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 EFFECTS: Final = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
-REPELLING: Final = (NO_SCHEDULE, NO_EXECUTE)
-EVICTING: Final = (NO_EXECUTE,)
+SCHEDULING_EFFECTS: Final = (NO_SCHEDULE, NO_EXECUTE)
+EVICTING_EFFECTS: Final = (NO_EXECUTE,)
 
 # In the order in which Kubernetes appends them.
 _DAEMON: Final = (
@@ -24,7 +24,7 @@ _DAEMON: Final = (
     Toleration(keys.TAINT_PID_PRESSURE, "Exists", effect=NO_SCHEDULE),
     Toleration(keys.TAINT_UNSCHEDULABLE, "Exists", effect=NO_SCHEDULE),
 )
-# A pod in the host's network does not wait for the network that it may be there to set up.
+# A pod in the host's network does not need the pod network, and may be the one that sets it up.
 _HOST_NETWORK: Final = Toleration(keys.TAINT_NETWORK_UNAVAILABLE, "Exists", effect=NO_SCHEDULE)
 
 
@@ -36,17 +36,17 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
         return False
     if toleration.operator in ("", "Equal"):
         return toleration.value == taint.value
-    # Gt and Lt stay false: Kubernetes has them behind a gate that is off.
+    # Gt and Lt never match: their feature gate in Kubernetes is off by default.
     return toleration.operator == "Exists"
 
 
-def untolerated(
+def find_untolerated_taint(
     taints: Sequence[Taint],
     tolerations: Sequence[Toleration],
     *,
-    effects: Sequence[str] = REPELLING,
+    effects: Sequence[str] = SCHEDULING_EFFECTS,
 ) -> Taint | None:
-    """The first taint with one of these effects that nothing tolerates, None if there is none."""
+    """The first taint with one of these effects that no toleration matches, or None."""
     for taint in taints:
         if taint.effect in effects and not any(tolerates(each, taint) for each in tolerations):
             return taint
@@ -54,14 +54,14 @@ def untolerated(
 
 
 def daemon_tolerations(*, host_network: bool) -> tuple[Toleration, ...]:
-    """The tolerations that every daemon pod has without asking."""
+    """Return the tolerations that every daemon pod gets automatically."""
     return (*_DAEMON, _HOST_NETWORK) if host_network else _DAEMON
 
 
 def with_daemon_tolerations(
     tolerations: Iterable[Toleration], *, host_network: bool
 ) -> tuple[Toleration, ...]:
-    """A template's tolerations followed by the automatic ones it does not have yet."""
+    """Return a template's tolerations, followed by the automatic ones it lacks."""
     own = tuple(tolerations)
     added = (each for each in daemon_tolerations(host_network=host_network) if each not in own)
     return (*own, *added)
@@ -70,9 +70,9 @@ def with_daemon_tolerations(
 def with_daemon_tolerations_json(
     tolerations: Iterable[Mapping[str, Any]] | None, *, host_network: bool
 ) -> list[dict[str, Any]]:
-    """The same on the JSON of a pod; one of the template's that is the same is replaced.
+    """Return the same as JSON; a toleration equal to an automatic one is replaced by it.
 
-    Replacing drops its tolerationSeconds: a daemon pod stays for as long as the taint does.
+    That removes its tolerationSeconds: a daemon pod tolerates the taint without a time limit.
     """
     merged = [dict(each) for each in tolerations or ()]
     for wanted in daemon_tolerations(host_network=host_network):
@@ -86,7 +86,7 @@ def with_daemon_tolerations_json(
 
 
 def _identity(toleration: Mapping[str, Any]) -> Toleration:
-    """What makes two tolerations the same one, however long they last."""
+    """Return a toleration without its tolerationSeconds, for comparison."""
     return Toleration(
         toleration.get("key") or "",
         toleration.get("operator") or "",

@@ -1,4 +1,4 @@
-"""How times are written: RFC 3339 with and without microseconds, and ages as kubectl shows them."""
+"""Times: RFC 3339 as in Time and MicroTime fields, and durations as kubectl prints them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNKNOWN_AGE: Final = "<unknown>"
 
 
 class TimeError(ValueError):
-    """A text that is no time, or a number too large to be one."""
+    """A text that is not a time, or a number too large to be one."""
 
 
 @overload
@@ -25,7 +25,7 @@ def seconds(moment: datetime) -> float: ...
 @overload
 def seconds(moment: None) -> None: ...
 def seconds(moment: datetime | None) -> float | None:
-    """Seconds since the epoch; a time without a zone is UTC, as everywhere in the API."""
+    """Return seconds since the epoch; a time without a zone is UTC, as everywhere in the API."""
     if moment is None:
         return None
     if moment.tzinfo is None:
@@ -34,10 +34,10 @@ def seconds(moment: datetime | None) -> float | None:
 
 
 def parse_time(text: str) -> float:
-    """Seconds since the epoch of an RFC 3339 time; raises TimeError."""
+    """Parse an RFC 3339 time into seconds since the epoch; raises TimeError."""
     try:
         if not _RFC3339.fullmatch(text):
-            raise ValueError("the form is wrong")
+            raise ValueError("it has another format")
         return seconds(datetime.fromisoformat(text))
     except (ValueError, OverflowError) as error:
         reason = f"is not an RFC 3339 time such as 2006-01-02T15:04:05Z: {error}"
@@ -45,35 +45,42 @@ def parse_time(text: str) -> float:
 
 
 def format_time(moment: float) -> str:
-    """The time as the API writes it: UTC, whole seconds."""
+    """Format a time as the API's Time: UTC, whole seconds."""
     return _format_second(math.floor(moment))
 
 
 @lru_cache(maxsize=1024)
 def _format_second(moment: int) -> str:
-    """The same few seconds are written again and again."""
-    return _from_epoch(timedelta(seconds=moment)).isoformat(timespec="seconds") + "Z"
+    # Cached because most times written are one of the last few seconds.
+    return _from_epoch(moment).isoformat(timespec="seconds") + "Z"
 
 
-def format_micro(moment: float) -> str:
-    """The time as leases and events carry it: UTC, always six digits of a second."""
-    return _from_epoch(timedelta(seconds=moment)).isoformat(timespec="microseconds") + "Z"
+def write_time(moment: datetime) -> str:
+    """Format the time of an object's field as the API's Time.
 
-
-def _from_epoch(since: timedelta) -> datetime:
+    In the years 1 and 9999 the conversion to UTC can leave the range of datetime: the time is then
+    written without conversion.
+    """
     try:
-        return (_EPOCH + since).replace(tzinfo=None)
+        return format_time(seconds(moment))
+    except TimeError:
+        return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def format_micro_time(moment: float) -> str:
+    """Format a time as the API's MicroTime (leases, events): UTC, six digits of a second."""
+    return _from_epoch(moment).isoformat(timespec="microseconds") + "Z"
+
+
+def _from_epoch(moment: float) -> datetime:
+    try:
+        return (_EPOCH + timedelta(seconds=moment)).replace(tzinfo=None)
     except OverflowError:
         raise TimeError("the years of a time go from 1 to 9999") from None
 
 
-def age(created: datetime | None, now: float) -> str:
-    """The AGE column of an object created then."""
-    return UNKNOWN_AGE if created is None else human_duration(now - seconds(created))
-
-
 def human_duration(length: float) -> str:
-    """A duration with two or three significant figures, as kubectl prints it."""
+    """Format a duration with two or three significant figures, as kubectl does."""
     whole = int(length)
     if whole < -1:
         return "<invalid>"

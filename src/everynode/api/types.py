@@ -1,6 +1,6 @@
-"""What the Kubernetes types look like: fields, enums and merge keys of the kinds we meet.
+"""Kubernetes types: fields, enums and merge keys, from types.json and for the Advanced DaemonSet.
 
-The table is read once, when first asked for; importing this module costs nothing.
+The table is read once, at its first use; importing this module costs nothing.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ class FieldInfo(msgspec.Struct, frozen=True, gc=False):
     map_type: str = msgspec.field(default="", name="x-kubernetes-map-type")
     patch_strategy: str = msgspec.field(default="", name="x-kubernetes-patch-strategy")
     patch_merge_key: str = msgspec.field(default="", name="x-kubernetes-patch-merge-key")
-    # How much there may be of it (bytes, items or entries), and what it looks like. Only the
-    # Advanced DaemonSet says.
+    # Maximum size (bytes, items or entries) and pattern. Set for the Advanced DaemonSet only.
     limit: int = 0
     pattern: str = ""
 
@@ -98,7 +97,7 @@ def type_for(group: str, version: str, kind: str) -> str | None:
 
 
 def lookup(name: str) -> TypeInfo:
-    """A type by its name: one of the table, or one of the Advanced DaemonSet."""
+    """Return a type by name, from the table or the Advanced DaemonSet."""
     return ADVANCED.get(name) or load()[name]
 
 
@@ -147,7 +146,7 @@ def _object(required: tuple[str, ...] = (), **fields: FieldInfo) -> TypeInfo:
     return TypeInfo(type="object", fields=fields, required=required)
 
 
-# Both API versions in one: each has what the other has, so that conversion loses nothing.
+# Both API versions have the same fields, so that conversion loses nothing.
 ADVANCED: Mapping[str, TypeInfo] = {
     ADVANCED_DAEMONSET: _object(
         ("spec",),
@@ -181,8 +180,8 @@ ADVANCED: Mapping[str, TypeInfo] = {
         selector=FieldInfo(ref=ADVANCED_SELECTOR),
         paused=_BOOLEAN,
     ),
-    # The API server must know how much work a rule can be: hence the limits. A list of values can
-    # name every node of a large cluster.
+    # The limits let the API server estimate the cost of a CEL rule. A list of values can name every
+    # node of a large cluster.
     ADVANCED_SELECTOR: TypeInfo(
         type="object",
         map_type="atomic",

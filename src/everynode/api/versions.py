@@ -1,7 +1,7 @@
-"""What a stored DaemonSet means, whichever kind and version it is.
+"""API versions: decodes a stored DaemonSet of any kind and version, and encodes its status.
 
-Decoding never fails on a bad value: the value is named in `faults`, and what is taken in its place
-is what touches the fewest pods.
+Decoding does not fail on an invalid value: the value is listed in `faults`, and is replaced by the
+one that touches the fewest pods.
 """
 
 from __future__ import annotations
@@ -12,40 +12,43 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from everynode.api import keys
-from everynode.api.amount import parse_amount
 from everynode.api.daemonset import (
-    Amount,
     DaemonSet,
     DaemonSetStatus,
-    Fault,
+    FieldError,
     Flavour,
-    Hook,
+    IntOrPercent,
     LabelSelector,
-    RollingType,
-    Strategy,
-    UpdateType,
+    LifecycleHook,
+    RollingUpdateType,
+    UpdateStrategy,
+    UpdateStrategyType,
 )
+from everynode.api.decode import DecodeError
 from everynode.api.defaults import default_daemonset
+from everynode.api.int_or_percent import parse_int_or_percent
+from everynode.api.nulls import drop_nulls
 from everynode.api.objects import Condition, ObjectMeta
 from everynode.api.selector import SelectorError, compile_selector
-from everynode.api.times import format_time, seconds
+from everynode.api.times import write_time
 from everynode.api.types import ADVANCED_SPEC
-from everynode.api.validation.advanced import check_own_fields, rolling_type, without_nulls
-from everynode.api.validation.faults import invalid, is_int, wrong_type
+from everynode.api.validation.advanced import check_own_fields, rolling_type
+from everynode.api.validation.field_errors import invalid, is_int, wrong_type
+from everynode.api.validation.field_types import check_advanced_field_types, check_field_types
 from everynode.api.validation.native import check_native_fields
-from everynode.api.validation.shape import check_advanced_shape, check_shape
 
 Object = dict[str, Any]
 Read = TypeVar("Read", bound=msgspec.Struct)
 
 _NATIVE_SPEC: Final = "io.k8s.api.apps.v1.DaemonSetSpec"
-_NOBODY: Final = LabelSelector()
-_ALL: Final = Amount(100, percent=True)
-_NONE: Final = Amount(0)
+_EMPTY_SELECTOR: Final = LabelSelector()
+_ALL: Final = IntOrPercent(100, percent=True)
+_NONE: Final = IntOrPercent(0)
+_INT32_MAX: Final = 2**31 - 1
 
 
 class _Envelope(msgspec.Struct, gc=False):
-    """The outermost parts; all values stay as they are stored until they are looked at."""
+    """The outermost parts; their values are decoded later."""
 
     api_version: str = msgspec.field(default="", name="apiVersion")
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
@@ -62,17 +65,20 @@ _decode_parts: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def decode_daemonset(raw: bytes | Object, *, flavour: Flavour | None = None) -> DaemonSet:
-    """The DaemonSet of either kind in its one internal shape.
+    """Decode a DaemonSet of either kind; raises DecodeError where it is not a DaemonSet at all.
 
-    The items of a native list do not say what they are: there, `flavour` does. ValueError if this
-    is no DaemonSet at all.
+    The items of a native list have no apiVersion: there, `flavour` is their kind.
     """
-    if not isinstance(raw, bytes):
-        raw = msgspec.json.encode(raw)
     try:
-        envelope = _decode_envelope(raw)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"this is no DaemonSet: {error}") from error
+        return _decode(raw if isinstance(raw, bytes) else msgspec.json.encode(raw), flavour)
+    except DecodeError:
+        raise
+    except (ValueError, RecursionError, OverflowError) as error:
+        raise DecodeError(f"this is not a DaemonSet: {error}") from error
+
+
+def _decode(raw: bytes, flavour: Flavour | None) -> DaemonSet:
+    envelope = _decode_envelope(raw)
     kind = flavour_of(envelope.api_version, flavour)
     template, stored = _split_spec(bytes(envelope.spec))
     own = _read_own(kind, stored, templated=template is not None)
@@ -98,32 +104,35 @@ def decode_daemonset(raw: bytes | Object, *, flavour: Flavour | None = None) -> 
 # A DaemonSet is decoded whenever its status changes, and most of the time its spec does not.
 @lru_cache(maxsize=128)
 def _split_spec(spec: bytes) -> tuple[bytes | None, tuple[tuple[str, bytes], ...]]:
-    """The template, and everything else; views would keep the whole message in memory."""
+    """Split a spec into copies of the template and of the other fields."""
     try:
         parts = {name: bytes(part) for name, part in _decode_parts(spec).items()}
     except msgspec.DecodeError as error:
-        raise ValueError(f"this is no DaemonSet: {error} - at `$.spec`") from error
-    return parts.pop("template", None), tuple(parts.items())
+        raise DecodeError(f"this is not a DaemonSet: {error} - at `$.spec`") from error
+    template = parts.pop("template", None)
+    if template is not None and not template.lstrip().startswith(b"{"):
+        raise DecodeError("this is not a DaemonSet: spec.template is not an object")
+    return template, tuple(parts.items())
 
 
 class _Own(msgspec.Struct, frozen=True, gc=False):
-    """All of the spec but the template."""
+    """The fields of the spec other than the template, decoded."""
 
     selector: LabelSelector
-    strategy: Strategy
+    strategy: UpdateStrategy
     min_ready_seconds: int
-    burst: Amount
+    burst: IntOrPercent
     history_limit: int
-    pre_delete: Hook | None
+    pre_delete: LifecycleHook | None
     partitioned: object
-    faults: tuple[Fault, ...]
+    faults: tuple[FieldError, ...]
 
 
 @lru_cache(maxsize=512)
 def _read_own(kind: Flavour, stored: tuple[tuple[str, bytes], ...], *, templated: bool) -> _Own:
-    spec: Object = without_nulls({name: _decode_any(value) for name, value in stored})
+    spec: Object = drop_nulls({name: _decode_any(value) for name, value in stored})
     return _Own(
-        selector=_read_selector(spec.get("selector")) or _NOBODY,
+        selector=_read_selector(spec.get("selector")) or _EMPTY_SELECTOR,
         strategy=_read_strategy(kind, spec),
         min_ready_seconds=_read_number(spec.get("minReadySeconds"), 0),
         burst=_read_burst(kind, spec.get("burstReplicas")),
@@ -135,7 +144,7 @@ def _read_own(kind: Flavour, stored: tuple[tuple[str, bytes], ...], *, templated
 
 
 def flavour_of(api_version: str, default: Flavour | None = None) -> Flavour:
-    """Which kind an apiVersion stands for; ValueError for one that has no DaemonSet."""
+    """Return the kind of DaemonSet of an apiVersion; raises DecodeError where it has none."""
     if api_version == keys.APPS_V1:
         return Flavour.NATIVE
     if api_version in (keys.V1ALPHA1, keys.V1BETA1):
@@ -143,15 +152,15 @@ def flavour_of(api_version: str, default: Flavour | None = None) -> Flavour:
     if not api_version and default is not None:
         return default
     known = ", ".join((keys.APPS_V1, keys.V1BETA1, keys.V1ALPHA1))
-    raise ValueError(f"apiVersion {api_version!r} has no DaemonSet; known are {known}")
+    raise DecodeError(f"apiVersion {api_version!r} has no DaemonSet; known are {known}")
 
 
-def _own_faults(kind: Flavour, spec: Object, *, templated: bool) -> list[Fault]:
-    """What is wrong with the fields that are not the template's."""
+def _own_faults(kind: Flavour, spec: Object, *, templated: bool) -> list[FieldError]:
+    """Validate the fields other than the template."""
     if kind is Flavour.NATIVE:
-        wrong = list(check_shape(spec, _NATIVE_SPEC, "spec"))
+        wrong = list(check_field_types(spec, _NATIVE_SPEC, "spec"))
         return wrong or list(check_native_fields(_with_defaults(keys.APPS_V1, spec)))
-    wrong = list(check_advanced_shape(spec, ADVANCED_SPEC, "spec"))
+    wrong = list(check_advanced_field_types(spec, ADVANCED_SPEC, "spec"))
     if templated:
         wrong = [fault for fault in wrong if fault.path != "spec.template"]
     return wrong or list(check_own_fields({"spec": spec}))
@@ -166,35 +175,35 @@ def _with_defaults(api_version: str, spec: Object) -> Object:
 # --- The spec ----------------------------------------------------------------------------------
 
 
-def _read_strategy(kind: Flavour, spec: Object) -> Strategy:
+def _read_strategy(kind: Flavour, spec: Object) -> UpdateStrategy:
     strategy = spec.get("updateStrategy")
     strategy = {} if strategy is None else strategy
     how = strategy.get("type") if isinstance(strategy, dict) else None
     if not isinstance(strategy, dict) or how not in (None, "", "RollingUpdate"):
-        return Strategy(type=UpdateType.ON_DELETE)
+        return UpdateStrategy(type=UpdateStrategyType.ON_DELETE)
     rolling = strategy.get("rollingUpdate")
     rolling = {} if rolling is None else rolling
     if not isinstance(rolling, dict):
-        return Strategy(paused=True)
+        return UpdateStrategy(paused=True)
     if kind is Flavour.NATIVE:
         unavailable, surge = _read_budget(rolling, one_sided=False)
-        return Strategy(max_unavailable=unavailable, max_surge=surge)
+        return UpdateStrategy(max_unavailable=unavailable, max_surge=surge)
     return _read_advanced(rolling, spec)
 
 
-def _read_advanced(rolling: Object, spec: Object) -> Strategy:
-    in_place = rolling_type(rolling) == RollingType.IN_PLACE.value
+def _read_advanced(rolling: Object, spec: Object) -> UpdateStrategy:
+    in_place = rolling_type(rolling) == RollingUpdateType.IN_PLACE.value
     unavailable, surge = _read_budget(rolling, one_sided=True, in_place=in_place)
     selector = rolling.get("selector")
     nodes = None if selector is None else _read_selector(selector)
-    # What cannot be read stops the rollout: which nodes, whether to go on, which hook.
+    # An invalid node selector, `paused` or hook stops the rollout.
     stopped = (
         (selector is not None and nodes is None)
         or rolling.get("paused") not in (None, False)
         or not _readable_hook(spec.get("lifecycle"))
     )
-    return Strategy(
-        rolling=RollingType.IN_PLACE if in_place else RollingType.STANDARD,
+    return UpdateStrategy(
+        rolling=RollingUpdateType.IN_PLACE if in_place else RollingUpdateType.STANDARD,
         max_unavailable=unavailable,
         max_surge=surge,
         partition=_read_amount(rolling.get("partition"), absent=_NONE, broken=_ALL),
@@ -205,8 +214,8 @@ def _read_advanced(rolling: Object, spec: Object) -> Strategy:
 
 def _read_budget(
     rolling: Object, *, one_sided: bool, in_place: bool = False
-) -> tuple[Amount, Amount]:
-    """maxUnavailable and maxSurge; of two that exclude each other the surge is kept."""
+) -> tuple[IntOrPercent, IntOrPercent]:
+    """Return maxUnavailable and maxSurge; where both are set, which is invalid, maxSurge counts."""
     down, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
     if one_sided and rolling_type(rolling) == "Surging":
         down, surge = (0 if down is None else down), (1 if surge is None else surge)
@@ -214,33 +223,34 @@ def _read_budget(
     surging = _read_amount(surge, absent=_NONE, broken=_NONE)
     if in_place:
         surging = _NONE
-    silent = Amount(1) if alone or not one_sided else _NONE
-    unavailable = _read_amount(down, absent=silent, broken=Amount(1))
+    silent = IntOrPercent(1) if alone or not one_sided else _NONE
+    unavailable = _read_amount(down, absent=silent, broken=IntOrPercent(1))
     if unavailable.value and surging.value:
         unavailable = _NONE
     return unavailable, surging
 
 
-def _read_amount(value: object, *, absent: Amount, broken: Amount) -> Amount:
+def _read_amount(value: object, *, absent: IntOrPercent, broken: IntOrPercent) -> IntOrPercent:
     if value is None:
         return absent
-    amount = parse_amount(value, at_most_all=True)
-    return amount if isinstance(amount, Amount) else broken
+    amount = parse_int_or_percent(value, at_most_all=True)
+    return amount if isinstance(amount, IntOrPercent) else broken
 
 
-def _read_burst(kind: Flavour, value: object) -> Amount:
+def _read_burst(kind: Flavour, value: object) -> IntOrPercent:
     if value is None or kind is Flavour.NATIVE:
-        return Amount(250)
-    amount = parse_amount(value)
-    return amount if isinstance(amount, Amount) else Amount(1)
+        return IntOrPercent(250)
+    amount = parse_int_or_percent(value)
+    return amount if isinstance(amount, IntOrPercent) else IntOrPercent(1)
 
 
 def _read_number(value: Any, absent: int) -> int:
-    return value if is_int(value) and value >= 0 else absent
+    # A larger number does not fit into the API's int32, nor into a time.
+    return min(value, _INT32_MAX) if is_int(value) and value >= 0 else absent
 
 
 def _read_selector(value: object) -> LabelSelector | None:
-    """A label selector that can be used; None if there is none such."""
+    """Decode a label selector; None where it is invalid."""
     try:
         selector = msgspec.convert(value, LabelSelector)
         compile_selector(selector)
@@ -249,13 +259,13 @@ def _read_selector(value: object) -> LabelSelector | None:
     return selector
 
 
-def _read_hook(kind: Flavour, lifecycle: object) -> Hook | None:
+def _read_hook(kind: Flavour, lifecycle: object) -> LifecycleHook | None:
     if kind is Flavour.NATIVE or not _readable_hook(lifecycle) or not isinstance(lifecycle, dict):
         return None
     hook = lifecycle.get("preDelete")
     if hook is None:
         return None
-    return Hook(
+    return LifecycleHook(
         labels=hook.get("labelsHandler") or {},
         finalizers=tuple(hook.get("finalizersHandler") or ()),
         mark_not_ready=hook.get("markPodNotReady") is True,
@@ -263,7 +273,7 @@ def _read_hook(kind: Flavour, lifecycle: object) -> Hook | None:
 
 
 def _readable_hook(lifecycle: object) -> bool:
-    """Whether the preDelete hook is understood, or there is none."""
+    """Whether the preDelete hook is valid or absent."""
     if lifecycle is None:
         return True
     hook = lifecycle.get("preDelete") if isinstance(lifecycle, dict) else 0
@@ -281,13 +291,13 @@ def _readable_hook(lifecycle: object) -> bool:
 
 
 def partitioned(spec: Object) -> object:
-    """The field that tells whether creation is progressive; None where nothing is said."""
+    """Return scaleStrategy.partitionedScaling; None where it is not set."""
     scale = spec.get("scaleStrategy")
     return scale.get("partitionedScaling") if isinstance(scale, dict) else None
 
 
 def is_progressive(field: object, annotations: dict[str, str]) -> bool:
-    """The field decides where it is set; else the annotation of the older version."""
+    """Whether creation is progressive: by the field or, where unset, by the annotation."""
     if field is not None:
         return field is not False
     return annotations.get(keys.PROGRESSIVE_CREATE) == "true"
@@ -296,8 +306,8 @@ def is_progressive(field: object, annotations: dict[str, str]) -> bool:
 # --- Metadata and status -----------------------------------------------------------------------
 
 
-def _read(raw: msgspec.Raw, kind: type[Read], path: str, faults: list[Fault]) -> Read:
-    """A struct; where that fails, as much of it as can be read."""
+def _read(raw: msgspec.Raw, kind: type[Read], path: str, faults: list[FieldError]) -> Read:
+    """Decode a struct; where that fails, decode the fields that are valid and list the others."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.DecodeError:
@@ -332,7 +342,7 @@ class _Status(msgspec.Struct, gc=False, rename="camel"):
     conditions: tuple[Condition, ...] | None = None
 
 
-def _read_status(raw: msgspec.Raw, faults: list[Fault]) -> DaemonSetStatus:
+def _read_status(raw: msgspec.Raw, faults: list[FieldError]) -> DaemonSetStatus:
     if bytes(raw) == b"null":
         return DaemonSetStatus()
     read = _read(raw, _Status, "status", faults)
@@ -352,7 +362,7 @@ def _read_status(raw: msgspec.Raw, faults: list[Fault]) -> DaemonSetStatus:
 
 
 def encode_status(flavour: Flavour, status: DaemonSetStatus) -> Object:
-    """The status as it is written; the Advanced kind carries the hash under both its names."""
+    """Encode a status; the Advanced kind has the hash as updateRevision and as daemonSetHash."""
     made: Object = {
         "currentNumberScheduled": status.current,
         "desiredNumberScheduled": status.desired,
@@ -379,7 +389,7 @@ def encode_status(flavour: Flavour, status: DaemonSetStatus) -> Object:
 def _encode_condition(condition: Condition) -> Object:
     made: Object = {"type": condition.type, "status": condition.status}
     if condition.last_transition_time is not None:
-        made["lastTransitionTime"] = format_time(seconds(condition.last_transition_time))
+        made["lastTransitionTime"] = write_time(condition.last_transition_time)
     made |= {
         name: value
         for name, value in (("reason", condition.reason), ("message", condition.message))

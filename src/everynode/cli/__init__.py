@@ -1,1 +1,1 @@
-"""What people type."""
+"""The command line: one module per command, and folders for what several of them use."""

@@ -1,4 +1,4 @@
-"""`everynode convert`: a DaemonSet in another API version, and a word on what that one lacks."""
+"""`everynode convert`: convert DaemonSet manifests to another API version."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import click
 
 from everynode.api import keys
-from everynode.api.conversion import Loss, convert
-from everynode.cli.errors import UserError
-from everynode.cli.manifest import Object, is_daemonset, read_objects
-from everynode.cli.manifests.text import as_yaml
+from everynode.api.conversion import LostField, convert
+from everynode.cli.terminal.manifest_files import Object, is_daemonset, read_objects
+from everynode.errors import UserError
+from everynode.install.yaml_output import as_yaml
 
 
 @click.command("convert")
@@ -20,7 +20,7 @@ from everynode.cli.manifests.text import as_yaml
     multiple=True,
     required=True,
     metavar="FILE",
-    help="A manifest, or - for what is piped in; may be given several times.",
+    help="A manifest, or - for standard input; may be given several times.",
 )
 @click.option(
     "--to",
@@ -28,14 +28,14 @@ from everynode.cli.manifests.text import as_yaml
     type=click.Choice([keys.V1BETA1, keys.V1ALPHA1, keys.APPS_V1]),
     default=keys.V1BETA1,
     show_default=True,
-    help="The version that is wanted.",
+    help="The API version to convert to.",
 )
 @click.option("--drop", is_flag=True, help="Leave out what that version has no field for.")
 def command(*, files: Sequence[str], version: str, drop: bool) -> None:
     """Print manifests with their DaemonSets in another API version.
 
-    Other objects are printed as they are. What a server wrote is left out, so that what runs can
-    be piped in. A field that has no counterpart is refused, or dropped with a word about it.
+    Other objects are printed as they are. Fields that a server writes are left out, so that live
+    objects can be piped in. A field without a counterpart is refused, or dropped with a message.
 
     \b
     From native to Advanced, without restarting a pod:
@@ -58,13 +58,13 @@ def _convert(name: str, manifest: Object, version: str, *, drop: bool) -> Object
     who = manifest["metadata"]["name"]
     if lost and not drop:
         raise UserError(
-            f"{name}: {version} cannot say all of DaemonSet {who}; --drop leaves out "
+            f"{name}: {version} has no field for parts of DaemonSet {who}; --drop leaves out "
             + ", ".join(f"{each.path} ({each.instead})" for each in lost)
         )
     for each in lost:
-        click.echo(_told(who, each), err=True)
+        click.echo(_drop_notice(who, each), err=True)
     return made
 
 
-def _told(who: str, loss: Loss) -> str:
+def _drop_notice(who: str, loss: LostField) -> str:
     return f"dropped {loss.path} of {who}: {loss.instead}"

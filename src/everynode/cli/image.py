@@ -1,4 +1,4 @@
-"""`everynode image`: break and mend images of a simulated cluster while it runs."""
+"""`everynode image`: make an image fail on a running simulated cluster, or work again."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from collections.abc import Callable
 
 import click
 
-from everynode.cli.connection import connect, connection_options
-from everynode.cli.errors import UserError, WrongUsage
-from everynode.cli.simulation import MANAGER, Object, decode, require_simulation
+from everynode.cli.access.connection import connect, connection_options
+from everynode.cli.serving.simulated_nodes import MANAGER, Object, decode, require_simulation
 from everynode.clock import SystemClock
-from everynode.cluster.machinery.behaviour import by_name
-from everynode.cluster.machinery.catalogue import CONFIG_MAPS, KEY, NAME, NAMESPACE
+from everynode.components.kubelet.behaviour import overrides_by_name
+from everynode.components.kubelet.image_config import (
+    CONFIG_MAPS,
+    IMAGE_CONFIG_KEY,
+    IMAGE_CONFIG_NAME,
+    IMAGE_CONFIG_NAMESPACE,
+)
+from everynode.errors import UsageError, UserError
 from everynode.kube import verbs
 from everynode.kube.client import Client
 from everynode.kube.errors import AlreadyExists, Conflict, NotFound
@@ -42,8 +47,8 @@ def command() -> None:
 @connection_options
 def fail(*, image: str, how: str, kubeconfig: str, context: str) -> None:
     """Let IMAGE fail from now on, also where it runs already."""
-    line = f"{_checked(image)} fail={how}"
-    _change(image, line, f"fails ({how})", kubeconfig=kubeconfig, context=context)
+    line = f"{_check_image(image)} fail={how}"
+    _change_image(image, line, f"fails ({how})", kubeconfig=kubeconfig, context=context)
 
 
 @command.command()
@@ -51,52 +56,58 @@ def fail(*, image: str, how: str, kubeconfig: str, context: str) -> None:
 @connection_options
 def fix(*, image: str, kubeconfig: str, context: str) -> None:
     """Let IMAGE work from now on."""
-    # What the name says must be gainsaid.
-    line = f"{_checked(image)} fail=none" if by_name(image).fail else ""
-    _change(image, line, "works", kubeconfig=kubeconfig, context=context)
+    # Some names, such as `agent:crash-loop`, fail by themselves; a line must override that.
+    line = f"{_check_image(image)} fail=none" if overrides_by_name(image).fail else ""
+    _change_image(image, line, "works", kubeconfig=kubeconfig, context=context)
 
 
-def _checked(image: str) -> str:
+def _check_image(image: str) -> str:
     if not image or image.split() != [image] or image.startswith("#"):
-        raise WrongUsage(f"{image!r} is not the name of an image")
+        raise UsageError(f"{image!r} is not the name of an image")
     return image
 
 
-def _change(image: str, line: str, done: str, *, kubeconfig: str, context: str) -> None:
+def _change_image(image: str, line: str, done: str, *, kubeconfig: str, context: str) -> None:
     def change(text: str) -> str:
         kept = [each for each in text.splitlines() if each.split()[:1] != [image]]
         return "".join(f"{each}\n" for each in [*kept, line] if each)
 
-    async def tell() -> None:
+    async def write_change() -> None:
         async with connect(SystemClock(), kubeconfig=kubeconfig, context=context) as client:
             await require_simulation(client)
-            await _rewrite(client, change)
+            await _update_config_map(client, change)
             click.echo(f"image {image} {done}")
 
-    asyncio.run(tell())
+    asyncio.run(write_change())
 
 
-async def _rewrite(client: Client, change: Callable[[str], str]) -> None:
-    """Change the ConfigMap; whoever writes at the same time is not overwritten."""
+async def _update_config_map(client: Client, change: Callable[[str], str]) -> None:
+    """Change the ConfigMap with a resourceVersion, so that concurrent writes are not lost."""
     for _ in range(_ATTEMPTS):
         try:
-            present = await client.read(verbs.get(CONFIG_MAPS, NAME, namespace=NAMESPACE), decode)
+            present = await client.read(
+                verbs.get(CONFIG_MAPS, IMAGE_CONFIG_NAME, namespace=IMAGE_CONFIG_NAMESPACE), decode
+            )
         except NotFound:
             present = None
         try:
-            await client.write(_write(present, change), decode)
+            await client.write(_write_request(present, change), decode)
             return
         except (Conflict, AlreadyExists, NotFound):
             continue
-    raise UserError(f"others keep changing ConfigMap {NAMESPACE}/{NAME}; try again")
+    raise UserError(
+        f"others keep changing ConfigMap {IMAGE_CONFIG_NAMESPACE}/{IMAGE_CONFIG_NAME}; try again"
+    )
 
 
-def _write(present: Object | None, change: Callable[[str], str]) -> Request:
+def _write_request(present: Object | None, change: Callable[[str], str]) -> Request:
     if present is None:
-        meta = {"name": NAME, "namespace": NAMESPACE}
+        meta = {"name": IMAGE_CONFIG_NAME, "namespace": IMAGE_CONFIG_NAMESPACE}
         body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
-        body["data"] = {KEY: change("")}
-        return verbs.create(CONFIG_MAPS, body, namespace=NAMESPACE, manager=MANAGER)
-    text = (present.get("data") or {}).get(KEY, "")
-    body = {**present, "data": {**(present.get("data") or {}), KEY: change(text)}}
-    return verbs.replace(CONFIG_MAPS, NAME, body, namespace=NAMESPACE, manager=MANAGER)
+        body["data"] = {IMAGE_CONFIG_KEY: change("")}
+        return verbs.create(CONFIG_MAPS, body, namespace=IMAGE_CONFIG_NAMESPACE, manager=MANAGER)
+    text = (present.get("data") or {}).get(IMAGE_CONFIG_KEY, "")
+    body = {**present, "data": {**(present.get("data") or {}), IMAGE_CONFIG_KEY: change(text)}}
+    return verbs.replace(
+        CONFIG_MAPS, IMAGE_CONFIG_NAME, body, namespace=IMAGE_CONFIG_NAMESPACE, manager=MANAGER
+    )

@@ -1,4 +1,4 @@
-"""`everynode install`: what a cluster needs before the controller can work on it."""
+"""`everynode install`: install CRD, RBAC and optionally the controller on a cluster."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 
 import click
 
-from everynode.cli.connection import check_namespace, connect, connection_options
-from everynode.cli.manifests import NAMESPACE, Settings, objects
-from everynode.cli.manifests.apply import Consent, bring
-from everynode.cli.manifests.names import Object
-from everynode.cli.manifests.takeover import helm_release
-from everynode.cli.manifests.text import as_yaml
+from everynode.cli.access.connection import check_namespace, connect, connection_options
 from everynode.clock import Clock, SystemClock
+from everynode.install import NAMESPACE, InstallOptions, install_objects
+from everynode.install.apply import Consent, apply_all
+from everynode.install.metadata import Object
+from everynode.install.takeover import helm_release
+from everynode.install.yaml_output import as_yaml
 from everynode.kube.client import Client
 
 
@@ -37,7 +37,7 @@ def _image(context: click.Context, parameter: click.Parameter, value: str) -> st
     default=NAMESPACE,
     show_default=True,
     callback=check_namespace,
-    help="Where the controller lives.",
+    help="The namespace of the controller.",
 )
 @click.option("--native", is_flag=True, help="Serve native (apps/v1) DaemonSets, too.")
 @click.option(
@@ -68,7 +68,7 @@ def command(
     Only CRD and RBAC:    everynode install
     All in the cluster:   everynode install --image registry.example/everynode:0.1.0
     """
-    wanted = objects(Settings(namespace=namespace, image=image, native=native))
+    wanted = install_objects(InstallOptions(namespace=namespace, image=image, native=native))
     if only_print:
         click.echo(as_yaml(wanted), nl=False)
         return
@@ -86,8 +86,8 @@ async def _install(
 
 
 async def install(client: Client, clock: Clock, wanted: list[Object], consent: Consent) -> None:
-    """Apply all objects and say what became of each; raises UserError."""
-    async for step, outcome in bring(client, clock, wanted, consent):
+    """Apply all objects and print the outcome of each; raises UserError."""
+    async for step, outcome in apply_all(client, clock, wanted, consent):
         click.echo(f"{step} {outcome}")
         if step.taken_over and step.live is not None and helm_release(step.live):
             click.echo(_helm_warning(helm_release(step.live)), err=True)

@@ -1,4 +1,4 @@
-"""The `everynode` command: each subcommand is imported only when it is typed."""
+"""The `everynode` command group: each subcommand is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -14,37 +14,43 @@ import click
 from click.shell_completion import CompletionItem
 
 import everynode
-from everynode.cli.errors import UserError, is_output_lost
+from everynode.errors import UserError, is_output_error, replace_control_characters
 
 
-class Late(NamedTuple):
-    """A command that is imported when it is typed; until then its help is this line."""
+class LazyCommand(NamedTuple):
+    """A command that is imported on first use; `line` is its entry in `everynode --help`."""
 
     module: str  # holds a click command called `command`
     line: str
 
 
-# By what people want. The lines stand here so that `--help` need not import everything.
+# Grouped as in --help. The lines are here so that `--help` imports no command.
 COMMANDS: Final = {
     "Try it, without a cluster": {
-        "demo": Late("everynode.cli.demo", "Watch a canary rollout; ends by itself."),
-        "up": Late("everynode.cli.up", "Start a cluster of simulated nodes for kubectl."),
-        "node": Late("everynode.cli.node", "Stop, start or slow down a simulated node."),
-        "image": Late("everynode.cli.image", "Break or mend an image of a simulated cluster."),
+        "demo": LazyCommand("everynode.cli.demo", "Watch a canary rollout; ends by itself."),
+        "up": LazyCommand("everynode.cli.up", "Start a cluster of simulated nodes for kubectl."),
+        "node": LazyCommand("everynode.cli.node", "Stop, start or slow down a simulated node."),
+        "image": LazyCommand(
+            "everynode.cli.image", "Break or mend an image of a simulated cluster."
+        ),
     },
     "Look ahead": {
-        "simulate": Late("everynode.cli.simulate", "See a rollout before it happens."),
+        "simulate": LazyCommand("everynode.cli.simulate", "See a rollout before it happens."),
     },
     "On your own cluster": {
-        "install": Late("everynode.cli.install", "Bring the CRD and the permissions."),
-        "run": Late("everynode.cli.run", "Run the controller until Ctrl-C or SIGTERM."),
-        "convert": Late("everynode.cli.convert", "Say a DaemonSet in another API version."),
+        "install": LazyCommand(
+            "everynode.cli.install", "Install the CRD, the permissions and the controller."
+        ),
+        "run": LazyCommand("everynode.cli.run", "Run the controller until Ctrl-C or SIGTERM."),
+        "convert": LazyCommand(
+            "everynode.cli.convert", "Convert a DaemonSet to another API version."
+        ),
     },
 }
 
 
-class LateGroup(click.Group):
-    """A group whose commands live in modules that are imported when needed."""
+class LazyGroup(click.Group):
+    """A click group that imports the module of a command when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All command names, in the order of the help."""
@@ -61,7 +67,7 @@ class LateGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that was typed, or say which one may have been meant."""
+        """Find the command; for an unknown name suggest the nearest one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -89,7 +95,7 @@ class LateGroup(click.Group):
 
 
 @click.group(
-    cls=LateGroup,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""\b
 Every command explains itself: everynode up --help
@@ -103,34 +109,34 @@ def entry() -> None:
 
 
 def main() -> None:
-    """Run the command line; errors a user can mend are one line, never a traceback."""
+    """Run the command line; an error that a user can fix is one line, not a traceback."""
     if not __debug__:
         sys.exit("everynode: do not run with python -O: the assertions are part of the product")
-    # Whoever closes them does not want to hear anything.
+    # A parent process may have closed these streams; then the output is dropped.
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # not every terminal has every sign
+        sys.stdout.reconfigure(errors="replace")  # some terminals cannot encode the marks
     if os.getpid() == 1:
-        # To the first process of a container a signal that nobody handles means nothing.
+        # The kernel ignores SIGTERM for process 1 of a container unless there is a handler.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        entry.main(prog_name="everynode", standalone_mode=False)  # however it was started
+        entry.main(prog_name="everynode", standalone_mode=False)  # also for python -m everynode
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())  # asked for, in a way
+        click.echo(error.format_message())  # no arguments: print the help on stdout
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except UserError as error:
-        click.echo(f"everynode: {error}", err=True)
+        click.echo(f"everynode: {replace_control_characters(str(error))}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
-        if not is_output_lost(error):
+        if not is_output_error(error):
             raise
-        if not isinstance(error, BrokenPipeError):  # whoever read that has read enough
+        if not isinstance(error, BrokenPipeError):  # a reader such as `head` has finished
             click.echo(f"everynode: cannot write: {error.strerror}", err=True)
-        # Python must not try again when it ends.
+        # Python flushes stdout at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""`everynode node`: stop, start and slow down simulated nodes while they run."""
+"""`everynode node`: stop, start, slow down simulated nodes, or put them under pressure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 
 import click
 
-from everynode.cli.connection import connect, connection_options
-from everynode.cli.simulation import annotate_node
+from everynode.cli.access.connection import connect, connection_options
+from everynode.cli.serving.simulated_nodes import annotate_node
 from everynode.clock import SystemClock
-from everynode.cluster.machinery.objects import PREFIX
+from everynode.components.objects import ANNOTATION_PREFIX
 
 
 @click.group("node")
@@ -23,25 +23,25 @@ def command() -> None:
     """
 
 
-@command.command(short_help="Let kubelets fall silent.")
+@command.command(short_help="Stop the kubelets of nodes.")
 @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
 @connection_options
 def stop(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Let the kubelet of each NODE fall silent; after 40 seconds its state is Unknown."""
-    _tell(nodes, {"stopped": "true"}, "stopped", kubeconfig=kubeconfig, context=context)
+    """Stop the kubelet of each NODE; after 40 seconds its Ready condition is Unknown."""
+    _annotate(nodes, {"stopped": "true"}, "stopped", kubeconfig=kubeconfig, context=context)
 
 
-@command.command(short_help="Let nodes be well again.")
+@command.command(short_help="Let nodes work normally again.")
 @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
 @connection_options
 def start(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Let each NODE be as it was: neither stopped nor slow nor under pressure."""
+    """Let each NODE work normally again: not stopped, not slow, not under pressure."""
     words = dict.fromkeys(("stopped", "slow", "pressure", "not-ready"))
-    _tell(nodes, words, "started", kubeconfig=kubeconfig, context=context)
+    _annotate(nodes, words, "started", kubeconfig=kubeconfig, context=context)
 
 
 def _check_factor(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    if not 0.001 <= value <= 100_000:  # nor is it so for a value that is no number
+    if not 0.001 <= value <= 100_000:  # also refuses nan
         raise click.BadParameter("give a number from 0.001 to 100000")
     return value
 
@@ -51,9 +51,9 @@ def _check_factor(context: click.Context, parameter: click.Parameter, value: flo
 @click.argument("factor", metavar="[FACTOR]", type=float, callback=_check_factor, default=5.0)
 @connection_options
 def slow(*, node: str, factor: float, kubeconfig: str, context: str) -> None:
-    """Let everything on NODE take FACTOR times as long; 5 times if nothing is said."""
+    """Let everything on NODE take FACTOR times as long; 5 times by default."""
     words = {"slow": f"{factor:g}"}
-    _tell((node,), words, f"slower by {factor:g}", kubeconfig=kubeconfig, context=context)
+    _annotate((node,), words, f"slower by {factor:g}", kubeconfig=kubeconfig, context=context)
 
 
 @command.command(short_help="Let a node run short of memory, disk or process ids.")
@@ -61,12 +61,12 @@ def slow(*, node: str, factor: float, kubeconfig: str, context: str) -> None:
 @click.argument("resource", type=click.Choice(["memory", "disk", "pid"]), default="memory")
 @connection_options
 def press(*, node: str, resource: str, kubeconfig: str, context: str) -> None:
-    """Let NODE run short of RESOURCE and evict pods; memory if nothing is said."""
+    """Let NODE run short of RESOURCE and evict pods; memory by default."""
     words = {"pressure": resource}
-    _tell((node,), words, f"under {resource} pressure", kubeconfig=kubeconfig, context=context)
+    _annotate((node,), words, f"under {resource} pressure", kubeconfig=kubeconfig, context=context)
 
 
-def _tell(
+def _annotate(
     nodes: tuple[str, ...],
     words: dict[str, str] | dict[str, str | None],
     done: str,
@@ -74,12 +74,12 @@ def _tell(
     kubeconfig: str,
     context: str,
 ) -> None:
-    annotations = {f"{PREFIX}{key}": value for key, value in words.items()}
+    annotations = {f"{ANNOTATION_PREFIX}{key}": value for key, value in words.items()}
 
-    async def tell() -> None:
+    async def annotate_all() -> None:
         async with connect(SystemClock(), kubeconfig=kubeconfig, context=context) as client:
             for name in nodes:
                 await annotate_node(client, name, annotations)
                 click.echo(f"node/{name} {done}")
 
-    asyncio.run(tell())
+    asyncio.run(annotate_all())

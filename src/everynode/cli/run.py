@@ -1,4 +1,4 @@
-"""`everynode run`: the controller, on the cluster of a kubeconfig or of the pod it runs in."""
+"""`everynode run`: the controller, for the cluster of a kubeconfig or of its own pod."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Final
 
 import click
 
-from everynode.cli import process
-from everynode.cli.connection import check_namespace, connection_options, find_access
-from everynode.cli.errors import UserError, WrongUsage
-from everynode.cli.prerequisites import Needs, check
+from everynode import log
+from everynode.cli.access.connection import check_namespace, connection_options, find_access
+from everynode.cli.access.prerequisites import Prerequisites, check_prerequisites
+from everynode.cli.serving import event_loop
 from everynode.clock import Clock, SystemClock
-from everynode.controller import log
 from everynode.controller.health import AddressError, parse_address, serve
-from everynode.controller.leader import Election, Leadership, Unopposed
-from everynode.controller.run import GARBAGE, Controller, Options
+from everynode.controller.leader import AlwaysLeader, Election, Leadership
+from everynode.controller.run import GC_THRESHOLD, Controller, ControllerOptions
+from everynode.errors import UsageError, UserError
 from everynode.kube.client import Client
-from everynode.kube.http import HttpTransport
+from everynode.kube.http.transport import HttpTransport
 from everynode.kube.transport import Transport
 
 _OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -31,12 +31,12 @@ _LEASE_NAMESPACE: Final = "everynode-system"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What was typed."""
+class RunOptions:
+    """The options of `everynode run`."""
 
     kubeconfig: str
     context: str
-    controller: Options
+    controller: ControllerOptions
     elect: bool
     lease_namespace: str
     health_address: str
@@ -123,14 +123,14 @@ def command(
 ) -> None:
     """Run the controller until Ctrl-C or SIGTERM.
 
-    It needs the CRD and the permissions that `everynode install` brings, and says so if they are
-    missing. Stopping it leaves all pods alone; another process takes over where it stopped.
+    It needs the CRD and the permissions that `everynode install` brings, and ends with a message
+    if they are missing. Stopping it leaves all pods alone; another process continues from there.
 
     \b
     On the cluster of your kubeconfig:  everynode run
-    To look at every decision:          everynode run --namespace agents --log-level debug
+    To see every decision:              everynode run --namespace agents --log-level debug
     Native DaemonSets, too:             everynode run --native
-    Is it well, and what does it do?    curl 127.0.0.1:8081/readyz 127.0.0.1:8080/metrics
+    Health and metrics:                 curl 127.0.0.1:8081/readyz 127.0.0.1:8080/metrics
     """
     if no_advanced and not native:
         raise click.UsageError("--no-advanced without --native leaves nothing to do")
@@ -138,74 +138,80 @@ def command(
     _check_address("--metrics-address", metrics_address)
     clock = SystemClock()
     log.set_up(sys.stderr, clock, style=log_format, level=log_level)
-    options = Options(
-        native=native, advanced=not no_advanced, namespace=namespace, pull_always=pull_ahead
+    controller_options = ControllerOptions(
+        native=native,
+        advanced=not no_advanced,
+        namespace=namespace,
+        pull_always=pull_ahead,
+        instance=socket.gethostname(),  # in a pod, the name of the pod
     )
-    settings = Settings(
+    options = RunOptions(
         kubeconfig=kubeconfig,
         context=context,
-        controller=options,
+        controller=controller_options,
         elect=leader_elect,
         lease_namespace=lease_namespace,
         health_address=health_address,
         metrics_address=metrics_address,
     )
     gc.freeze()
-    gc.set_threshold(*GARBAGE)
-    process.run(_run(clock, settings))
+    gc.set_threshold(*GC_THRESHOLD)
+    event_loop.run(_run(clock, options))
 
 
 def _check_address(flag: str, address: str) -> None:
     try:
         parse_address(address, flag=flag)
     except AddressError as error:
-        raise WrongUsage(str(error)) from None
+        raise UsageError(str(error)) from None
 
 
-async def _run(clock: Clock, settings: Settings) -> None:
-    access = find_access(clock, kubeconfig=settings.kubeconfig, context=settings.context)
+async def _run(clock: Clock, options: RunOptions) -> None:
+    access = find_access(clock, kubeconfig=options.kubeconfig, context=options.context)
     client = Client(HttpTransport(access, clock), clock)
-    leadership = _leadership(client.transport, clock, settings)
-    controller = Controller(client.transport, clock, settings.controller, leadership=leadership)
+    leadership = _leadership(client.transport, clock, options)
+    controller = Controller(client.transport, clock, options.controller, leadership=leadership)
     try:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(client.close)
             for flag, address, metrics in (
-                ("--health-address", settings.health_address, None),
-                ("--metrics-address", settings.metrics_address, controller.metrics),
+                ("--health-address", options.health_address, None),
+                ("--metrics-address", options.metrics_address, controller.metrics),
             ):
                 where = parse_address(address, flag=flag)
                 if where is not None:
                     await stack.enter_async_context(
                         serve(where, health=controller.health, metrics=metrics, flag=flag)
                     )
-            if access.context:  # else this is a pod, which has patience
-                await check(client, _needs(settings))
+            if (
+                access.context
+            ):  # a controller in a pod starts anyway and reports in /readyz what is missing
+                await check_prerequisites(client, _needs(options))
             await controller.run()
     except AddressError as error:
         raise UserError(str(error)) from None
 
 
-def _needs(settings: Settings) -> Needs:
-    home = _lease_namespace(settings) if settings.elect else ""
-    return Needs(controller=settings.controller, lease_namespace=home)
+def _needs(options: RunOptions) -> Prerequisites:
+    home = _lease_namespace(options) if options.elect else ""
+    return Prerequisites(controller=options.controller, lease_namespace=home)
 
 
-def _leadership(transport: Transport, clock: Clock, settings: Settings) -> Leadership:
-    if not settings.elect:
-        return Unopposed()
+def _leadership(transport: Transport, clock: Clock, options: RunOptions) -> Leadership:
+    if not options.elect:
+        return AlwaysLeader()
     return Election(
         transport,
         clock,
         identity=f"{socket.gethostname()}_{os.getpid()}_{clock.uid()}",
-        namespace=_lease_namespace(settings),
+        namespace=_lease_namespace(options),
     )
 
 
-def _lease_namespace(settings: Settings) -> str:
-    if settings.lease_namespace:
-        return settings.lease_namespace
+def _lease_namespace(options: RunOptions) -> str:
+    if options.lease_namespace:
+        return options.lease_namespace
     try:
         return _OWN_NAMESPACE.read_text(encoding="utf-8").strip()
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return _LEASE_NAMESPACE

@@ -1,4 +1,4 @@
-"""`everynode simulate`: every promise checked in virtual time, and rollouts before they happen."""
+"""`everynode simulate`: rollout forecasts, and checks of all promises in simulated clusters."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import click
 
-from everynode.cli.errors import WrongUsage
+from everynode.errors import UsageError
 
 SEEDS: Final = 100
-# Options that only mean something beside others.
-_OF_FORECASTS: Final = (
+# Options that need -f.
+_FORECAST_OPTIONS: Final = (
     "nodes",
     "fail",
     "notready",
@@ -36,7 +36,7 @@ _OF_FORECASTS: Final = (
     help="Forecast the rollout of a manifest; given twice, from the first to the second.",
 )
 @click.option(
-    "--nodes", default=100, show_default=True, type=click.IntRange(1, 10_000), help="On how many."
+    "--nodes", default=100, show_default=True, type=click.IntRange(1, 10_000), help="Nodes."
 )
 @click.option(
     "--fail", default="0", metavar="N|N%", help="Nodes where the new version never becomes ready."
@@ -53,11 +53,11 @@ _OF_FORECASTS: Final = (
 @click.option(
     "--label", multiple=True, metavar="KEY=VALUE[:N|:N%]", help="Label all or some of the nodes."
 )
-@click.option("--seed", default=1, show_default=True, help="Draws the nodes with bad luck.")
+@click.option("--seed", default=1, show_default=True, help="Chooses which nodes fail.")
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
-    help=f"Play so many random worlds; {SEEDS} if nothing else is asked for.",
+    help=f"How many random worlds to play; {SEEDS} if no other option chooses what to do.",
 )
 @click.option(
     "--from",
@@ -65,7 +65,7 @@ _OF_FORECASTS: Final = (
     default=0,
     show_default=True,
     type=click.IntRange(min=0),
-    help="The first of them.",
+    help="The first seed.",
 )
 @click.option("--list", "listed", is_flag=True, help="List the reference scenarios.")
 @click.option("--scenario", default="", metavar="NAME", help="Play one, and print what happens.")
@@ -88,72 +88,72 @@ _OF_FORECASTS: Final = (
 @click.option("-o", "output", type=click.Choice(["json"]), help="Print JSON instead of text.")
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
-    """See a rollout before it happens, and look for broken promises in simulated clusters.
+    """Forecast a rollout, or search simulated clusters for broken promises.
 
     With a manifest this is a forecast. The DaemonSet is installed on a simulated fleet, and then
-    updated by the very controller that would update it on yours: how long does it take, how many
-    nodes are down at once, and what if some of them fail?
+    updated by the same controller that updates it on your cluster: how long does it take, how
+    many nodes are down at once, and what if some of them fail?
 
     \b
       everynode simulate -f agent.yaml --nodes 500 --fail 3% --notready 10
       everynode simulate -f running.yaml -f next.yaml --start 45s
 
-    Without one, random worlds are played in which everything goes wrong that can: crashes, lost
-    answers, stale views, dead nodes. Every promise is checked at every step. What breaks one is
-    shrunk, and kept in a file that plays it again.
+    Without one, random worlds with faults are played: crashes, lost answers, stale caches, dead
+    nodes. Every promise is checked at every step. A world that breaks one is shrunk, and saved in
+    a file that replays it.
 
     \b
       everynode simulate --seeds 2000
       everynode simulate --crash-points --scenario surge
       everynode simulate --replay replay-seed-1234.json
 
-    The same question has the same answer, on every machine. Exit code 1: a promise was broken.
+    The same options give the same result on every machine. Exit code 1: a promise was broken.
     """
     given = [name for name in options if _is_given(context, name)]
-    _check(given)
-    with _no_logs():
-        _answer(options)
+    _check_combination(given)
+    with _disable_logging():
+        _dispatch(options)
 
 
 def _is_given(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
-def _check(given: list[str]) -> None:
-    """Refuse what cannot be meant."""
-    asked: list[str] = [name for name in _QUESTIONS if name in given]
+def _check_combination(given: list[str]) -> None:
+    """Raise WrongUsage for options that do not go together."""
+    asked: list[str] = [name for name in _MODES if name in given]
     if asked[-2:] == ["crash_points", "scenario"]:
         asked.pop()
     if len(asked) > 1:
-        first, second = (_NAMES.get(name, f"--{name}") for name in asked[:2])
-        raise WrongUsage(f"{first} and {second} are two questions: ask one after the other")
+        first, second = (_FLAGS.get(name, f"--{name}") for name in asked[:2])
+        raise UsageError(f"{first} and {second} cannot be combined: run one after the other")
     for name in given:
-        if name in _OF_FORECASTS and "files" not in given:
-            raise WrongUsage(f"--{name} is for forecasts: give a manifest with -f")
+        if name in _FORECAST_OPTIONS and "files" not in given:
+            raise UsageError(f"--{name} is for forecasts: give a manifest with -f")
     if "stale" in given and "crash_points" not in given:
-        raise WrongUsage("--stale goes with --crash-points")
+        raise UsageError("--stale goes with --crash-points")
 
 
-_QUESTIONS: Final = ("files", "seeds", "listed", "replay", "crash_points", "scenario")
-_NAMES: Final = {"files": "-f", "listed": "--list", "crash_points": "--crash-points"}
+_MODES: Final = ("files", "seeds", "listed", "replay", "crash_points", "scenario")
+_FLAGS: Final = {"files": "-f", "listed": "--list", "crash_points": "--crash-points"}
 
 
-def _answer(options: dict[str, Any]) -> None:
-    """Import late: what is simulated needs nearly everything, its help needs nothing."""
+def _dispatch(options: dict[str, Any]) -> None:
+    """Run the chosen mode; imported here because --help must not import the simulator."""
     as_json = options["output"] == "json"
     if options["files"]:
-        from everynode.cli import prospect
+        from everynode.cli.simulation import forecast
 
-        prospect.show(options, as_json=as_json)
+        forecast.print_forecast(options, as_json=as_json)
     else:
-        from everynode.cli import worlds
+        from everynode.cli.simulation import campaign
 
-        worlds.answer({**options, "seeds": options["seeds"] or SEEDS}, as_json=as_json)
+        campaign.run({**options, "seeds": options["seeds"] or SEEDS}, as_json=as_json)
 
 
 @contextmanager
-def _no_logs() -> Iterator[None]:
-    """What simulated controllers log is nobody's business."""
+def _disable_logging() -> Iterator[None]:
+    """Drop the log lines of the simulated controllers."""
     before = logging.root.manager.disable
     logging.disable()
     try:

@@ -1,4 +1,4 @@
-"""`everynode up`: a cluster on this machine that kubectl talks to."""
+"""`everynode up`: a cluster of simulated nodes on this machine, for kubectl."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from everynode.cli import kubeconfig as kubeconfigs
-from everynode.cli import process
-from everynode.cli.errors import UserError, first_to_mend
-from everynode.cli.simulation import speed_option
-from everynode.cli.site import Site
+from everynode import log
+from everynode.apiserver.server import Server
+from everynode.apiserver.storage.sqlite import DataError
+from everynode.apiserver.transport.https import PortError
+from everynode.cli.access import kubeconfig as kubeconfigs
+from everynode.cli.serving import event_loop
+from everynode.cli.serving.running_server import RunningServer
+from everynode.cli.serving.simulated_nodes import speed_option
 from everynode.clock import Clock, SystemClock
-from everynode.cluster.https import PortError
-from everynode.cluster.machinery.behaviour import Behaviour
-from everynode.cluster.machinery.registration import MOST_NODES
-from everynode.cluster.machinery.run import Machinery
-from everynode.cluster.machinery.run import Options as MachineryOptions
-from everynode.cluster.server import Server
-from everynode.cluster.sqlite import DataError
-from everynode.controller import log
-from everynode.controller.run import Controller
-from everynode.controller.run import Options as ControllerOptions
+from everynode.components.kubelet.behaviour import Behaviour
+from everynode.components.kubelet.registration import MAX_NODES
+from everynode.components.run import ComponentOptions, Components
+from everynode.controller.run import Controller, ControllerOptions
+from everynode.errors import UserError, first_user_error
 from everynode.kube.transport import Transport
 
 DEFAULT_KUBECONFIG: Final = "everynode.kubeconfig"
@@ -39,8 +37,8 @@ EXAMPLE: Final = Path("examples/01-first-daemonset.yaml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What was typed."""
+class UpOptions:
+    """The options of `everynode up`."""
 
     nodes: int
     port: int
@@ -53,15 +51,15 @@ class Wishes:
 
 
 def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
-    if value == "":  # a variable of a script that is not set; a path would be the current folder
-        raise click.BadParameter("give the name of a folder; it is empty")
+    if value == "":  # an unset variable of a script; Path("") would be the current folder
+        raise click.BadParameter("the name of the folder is empty")
     return None if value is None else Path(value)
 
 
 @click.command("up")
 @click.option(
     "--nodes",
-    type=click.IntRange(0, MOST_NODES),
+    type=click.IntRange(0, MAX_NODES),
     metavar="N",
     default=3,
     show_default=True,
@@ -79,14 +77,14 @@ def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> Pa
     type=click.Path(dir_okay=False, path_type=Path),
     default=DEFAULT_KUBECONFIG,
     show_default=True,
-    help="Where to write how to reach it; other contexts in the file stay.",
+    help="The kubeconfig file to write; other contexts in the file stay.",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False),
     callback=_folder,
     default=None,
-    help="A folder that keeps the cluster until the next time; without it, it is forgotten.",
+    help="Keep the cluster's objects in this folder for the next start; default: in memory only.",
 )
 @speed_option(1.0)
 @click.option(
@@ -95,13 +93,13 @@ def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> Pa
     metavar="N",
     default=3,
     show_default=True,
-    help="In how many zones the nodes are.",
+    help="How many zones the nodes are spread over.",
 )
 @click.option(
     "--kubernetes",
     is_flag=True,
-    help="Behind the nodes run the real kube-apiserver, etcd, kube-scheduler and "
-    "kube-controller-manager (make kubernetes).",
+    help="Use the real kube-apiserver, etcd, kube-scheduler and kube-controller-manager "
+    "(make kubernetes) with the simulated nodes.",
 )
 @click.option(
     "--no-controller",
@@ -109,17 +107,17 @@ def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> Pa
     is_flag=True,
     flag_value=False,
     default=True,
-    help="Only the cluster: nobody serves DaemonSets until you start `everynode run`, or another "
-    "controller, yourself.",
+    help="Only the cluster: DaemonSets are not served until you start `everynode run` or another "
+    "controller.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(log.LEVELS),
     default="warning",
     show_default=True,
-    help="How much is said while it runs.",
+    help="How much is logged.",
 )
-def command(*, log_level: str, **wishes: Any) -> None:
+def command(*, log_level: str, **options: Any) -> None:
     """Start a cluster of simulated nodes for kubectl, with Everynode's controller in it.
 
     It needs neither containers nor privileges, and ends with Ctrl-C. While it runs, stop or slow
@@ -132,30 +130,30 @@ def command(*, log_level: str, **wishes: Any) -> None:
     """
     clock = SystemClock()
     log.set_up(sys.stderr, clock, style="human", level=log_level)
-    process.run(_up(clock, Wishes(**wishes)))
+    event_loop.run(_up(clock, UpOptions(**options)))
 
 
-async def _up(clock: Clock, wishes: Wishes) -> None:
-    kubeconfigs.check(wishes.kubeconfig)
-    async with _start(clock, wishes) as site:
-        current = kubeconfigs.add(wishes.kubeconfig, site.kubeconfig)
-        machinery = Machinery(site.transport, clock, site.machinery)
+async def _up(clock: Clock, options: UpOptions) -> None:
+    kubeconfigs.check_writable(options.kubeconfig)
+    async with _start(clock, options) as server:
+        current = kubeconfigs.add_cluster(options.kubeconfig, server.kubeconfig)
+        components = Components(server.transport, clock, server.components)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(_guard(site))
-                group.create_task(machinery.run())
-                if wishes.controller:
-                    group.create_task(_run_controller(site.transport, clock))
-                await machinery.ready()
-                click.echo(f"{wishes.nodes} nodes at {site.url}; Ctrl-C stops them")
-                click.echo(_what_next(wishes, current=current))
+                group.create_task(_raise_when_broken(server))
+                group.create_task(components.run())
+                if options.controller:
+                    group.create_task(_run_controller(server.transport, clock))
+                await components.ready()
+                click.echo(f"{options.nodes} nodes at {server.url}; Ctrl-C stops them")
+                click.echo(_what_next(options, current=current))
                 click.echo("ready")
         except BaseExceptionGroup as errors:
-            raise first_to_mend(errors) from None
+            raise first_user_error(errors) from None
 
 
-async def _guard(site: Site) -> None:
-    await site.broken()
+async def _raise_when_broken(server: RunningServer) -> None:
+    await server.broken()
 
 
 async def _run_controller(transport: Transport, clock: Clock) -> None:
@@ -163,13 +161,13 @@ async def _run_controller(transport: Transport, clock: Clock) -> None:
     await Controller(transport, clock, ControllerOptions(native=True)).run()
 
 
-def _what_next(wishes: Wishes, *, current: bool) -> str:
+def _what_next(options: UpOptions, *, current: bool) -> str:
     context = "" if current else " --context everynode"
     kubectl = f"kubectl{context}"
-    path = shlex.quote(str(wishes.kubeconfig.absolute()))
-    everynode = _own_name()
+    path = shlex.quote(str(options.kubeconfig.absolute()))
+    everynode = _own_command()
     steps = [f"export KUBECONFIG={path}", f"{kubectl} get nodes"]
-    if not wishes.controller:
+    if not options.controller:
         steps += [f"{everynode} install{context}", f"{everynode} run --native{context}"]
     if EXAMPLE.is_file():
         steps.append(f"{kubectl} apply -f {EXAMPLE}")
@@ -177,54 +175,65 @@ def _what_next(wishes: Wishes, *, current: bool) -> str:
     return f"try: {'; '.join(steps)}"
 
 
-def _own_name() -> str:
-    """What to type for us: our place, where the shell does not find us by name."""
+def _own_command() -> str:
+    """How the user calls everynode: by its path if it is not on PATH."""
     beside = Path(sys.executable).with_name("everynode")
     return shlex.quote(str(beside)) if not which("everynode") and beside.exists() else "everynode"
 
 
-def _start(clock: Clock, wishes: Wishes) -> AbstractAsyncContextManager[Site]:
-    zones = tuple(f"zone-{chr(ord('a') + index)}" for index in range(wishes.zones))
-    behaviour = Behaviour(speed=wishes.speed)
-    machinery = MachineryOptions(nodes=wishes.nodes, zones=zones, behaviour=behaviour)
-    if wishes.kubernetes:
-        # Imported late: it costs a fifth of a second, and most people never need it.
-        from everynode.cli import realcluster
+def _start(clock: Clock, options: UpOptions) -> AbstractAsyncContextManager[RunningServer]:
+    zones = tuple(f"zone-{chr(ord('a') + index)}" for index in range(options.zones))
+    behaviour = Behaviour(speed=options.speed)
+    components = ComponentOptions(nodes=options.nodes, zones=zones, behaviour=behaviour)
+    if options.kubernetes:
+        # Imported here: it takes a fifth of a second, which `everynode up` alone need not pay.
+        from everynode.cli.serving import kubernetes_cluster
 
-        return realcluster.start(clock, port=wishes.port, data=wishes.data, machinery=machinery)
-    return _start_embedded(clock, wishes, machinery)
+        return kubernetes_cluster.start(
+            clock, port=options.port, data=options.data, components=components
+        )
+    return _start_embedded(clock, options, components)
 
 
 @asynccontextmanager
 async def _start_embedded(
-    clock: Clock, wishes: Wishes, machinery: MachineryOptions
-) -> AsyncIterator[Site]:
+    clock: Clock, options: UpOptions, components: ComponentOptions
+) -> AsyncIterator[RunningServer]:
     try:
-        server = Server(clock=clock, data=wishes.data)
+        server = Server(clock=clock, data=options.data)
     except DataError as error:
-        raise _data_trouble(error) from None
+        raise _data_error(error) from None
     try:
-        await server.start(port=wishes.port)
-        yield Site(
+        await server.start(port=options.port)
+        yield RunningServer(
             server.url,
             server.transport,
             server.kubeconfig(),
-            machinery,
+            components,
             partial(_broken, server),
         )
     except PortError as error:
         raise UserError(f"{error} with --port") from None
     finally:
+        await _stop(server)
+
+
+async def _stop(server: Server) -> None:
+    try:
         await server.stop()
+    except DataError as error:
+        raise _data_error(error) from None
 
 
 async def _broken(server: Server) -> NoReturn:
     try:
         await server.broken()
     except DataError as error:
-        raise _data_trouble(error) from None
+        raise _data_error(error) from None
 
 
-def _data_trouble(error: DataError) -> UserError:
-    said = str(error)
-    return UserError(said if "choose" in said else f"{said}; choose another folder with --data")
+def _data_error(error: DataError) -> UserError:
+    message = str(error)
+    return UserError(
+        message if "choose" in message else f"{message}; choose another folder with --data"
+    )

@@ -1,1 +1,1 @@
-"""The loop: observe, decide, apply, and see our own writes before deciding again."""
+"""Controller: observes, decides, writes, and waits for its own writes before deciding again."""

@@ -1,211 +1,223 @@
-"""Finding orphans that match a selector, adopting them, and releasing what no longer matches.
+"""Adoption: adopts orphans that the selector matches, releases pods that it no longer matches.
 
-The pod watch shows only pods that carry a revision's hash. Orphans without one are found by a live
-list: when a DaemonSet appears and, of such pods alone, now and then afterwards. Adopting one gives
-it the hash that its last in-place update recorded, or an empty one: that brings it into the watch,
-if need be as a pod of no known revision.
+The pod watch shows only pods with a revision hash. Orphans without one are found by a list request:
+when a DaemonSet appears and, for such pods only, every 10 to 15 minutes afterwards. Adopting one
+gives it the hash that its last in-place update recorded, or an empty one: with the label the watch
+shows it, if need be as a pod of no known revision.
 
-Nothing is decided of a DaemonSet that was just found, or for which an orphan was just seen, before
-its orphans are adopted and the cache shows it: else it would get a second pod on their nodes.
+Nothing is decided for a DaemonSet that was just found, or for which an orphan was just seen, until
+its orphans are adopted and the cache shows it: it would create a second pod on their nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from everynode.api.decode import Decoder
+from everynode.api.decode import require_identity
 from everynode.api.keys import POD_TEMPLATE_GENERATION, REVISION_HASH
 from everynode.api.objects import ControllerRevision, Pod
 from everynode.api.versions import decode_daemonset
+from everynode.backoff import Backoff
 from everynode.clock import Clock
-from everynode.controller.calls import pod_request, revision_request, selected_by
-from everynode.controller.observe import World, resource_of
-from everynode.controller.workload import Workload
-from everynode.decide.actions import PatchPod, PodAction
-from everynode.decide.claim import (
+from everynode.controller.informers import Informers, resource_of
+from everynode.controller.reporter import Reporter
+from everynode.controller.requests import pod_request, revision_request, selected_by
+from everynode.controller.retries import Failures
+from everynode.controller.scheduling import ReconcileQueue
+from everynode.controller.state import DaemonSetState
+from everynode.decide.actions import PatchPod
+from everynode.decide.revisions.ownership import (
     Claim,
     adopt_patch,
     adopt_revision_patch,
     claim,
     claim_revision,
-    lost_hash,
+    recover_hash,
     release_patch,
-    show_patch,
+    restore_hash_patch,
 )
 from everynode.kube import verbs
-from everynode.kube.cache import Cache, key_of, number
-from everynode.kube.client import Client
-from everynode.kube.errors import KubeError
+from everynode.kube.client import Client, NotLeader
+from everynode.kube.errors import Denied, Forbidden, Invalid, KubeError
 from everynode.kube.resources import PODS, REVISIONS
+from everynode.kube.watch.cache import Cache, key_of, parse_resource_version
+from everynode.kube.watch.decode import Decoder
 
 SCAN_EVERY: Final = 600.0
-_PAUSE: Final = 2.0  # after a refusal
+_PAUSE: Final = 2.0
+_UNANSWERED: Final = Backoff(first=_PAUSE, longest=16.0)  # no response, or a conflict
+_REFUSED: Final = Backoff(first=_PAUSE, longest=300.0)  # refused until a user changes something
 _UNSEEN: Final = f"!{REVISION_HASH}"
-_decode_pod: Final = Decoder(Pod).one
-_decode_revision: Final = Decoder(ControllerRevision).one
-
-
-class Teller(Protocol):
-    """Whoever hears of adoptions."""
-
-    def pod_written(self, workload: Workload, action: PodAction) -> None:
-        """A pod was adopted or released."""
-        ...
-
-    def adoption_refused(self, workload: Workload, error: KubeError) -> None:
-        """Orphans could not be looked for or adopted; it is tried again later."""
-        ...
+_decode_pod: Final = require_identity(Decoder(Pod).one)
+_decode_revision: Final = require_identity(Decoder(ControllerRevision).one)
 
 
 @dataclass(slots=True)
 class _Claims:
-    """How far the claims of one workload have come."""
+    """How far adoption has come for one DaemonSet."""
 
     scan_at: float = 0.0
-    needed: bool = True  # nothing is decided before the next scan is over
+    needed: bool = True  # nothing is decided before the next scan is done
     scanning: bool = False
-    # Adopted and not in the cache yet: the version to be seen, by key.
+    # Scans that failed. No scan begins before the retry time, even if an orphan is seen.
+    failures: Failures = field(default_factory=Failures)
+    # Adopted and not in the cache yet: the resourceVersion to be seen, by key.
     pods: dict[str, int] = field(default_factory=dict)
     revisions: dict[str, int] = field(default_factory=dict)
 
 
 class Adoption:
-    """Claims of all workloads on pods and revisions that are nobody's."""
+    """Adopts and releases pods and revisions for all DaemonSets."""
 
     def __init__(
         self,
         client: Client,
         clock: Clock,
         *,
-        world: World,
-        again: Callable[[str, float], None],
-        teller: Teller,
+        informers: Informers,
+        queue: ReconcileQueue,
+        reporter: Reporter,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._world = world
-        self._again = again  # look at the workload of this key at that time
-        self._teller = teller
+        self._informers = informers
+        self._queue = queue
+        self._reporter = reporter
         self._claims: dict[str, _Claims] = {}
 
-    def due(self, workload: Workload, now: float) -> bool:
-        """Whether it is time to look for orphans; the next time is noted."""
-        claims = self._claims_of(workload)
-        if claims.scanning or now < claims.scan_at:
+    def due(self, state: DaemonSetState, now: float) -> bool:
+        """Whether to start a scan for orphans now; if so, it counts as started."""
+        claims = self._claims_of(state)
+        # A later time than that was set before our clock was set back.
+        due_at = max(claims.scan_at, claims.failures.retry_at)
+        if claims.scanning or now < due_at <= now + SCAN_EVERY * 1.5:
             return False
         claims.scan_at = now + self._clock.jitter(SCAN_EVERY, SCAN_EVERY * 1.5)
         claims.scanning = True
         return True
 
-    def done(self, workload: Workload) -> bool:
-        """Whether the workload can be decided on: what it must adopt is adopted and seen."""
-        claims = self._claims[workload.key]
+    def done(self, state: DaemonSetState) -> bool:
+        """Whether the orphans are adopted and the cache shows it, so that nodes can be decided."""
+        claims = self._claims[state.key]
         if claims.pods or claims.revisions:
-            _drop_seen(claims.pods, self._world.pods)
-            _drop_seen(claims.revisions, self._world.revisions)
+            _drop_seen(claims.pods, self._informers.pods)
+            _drop_seen(claims.revisions, self._informers.revisions)
         return not (claims.needed or claims.pods or claims.revisions)
 
-    def next_scan(self, workload: Workload) -> float:
-        """When orphans are looked for again; a scan that is under way sees to that itself."""
-        claims = self._claims[workload.key]
-        return self._clock.now() + SCAN_EVERY if claims.scanning else claims.scan_at
+    def next_scan(self, state: DaemonSetState) -> float:
+        """When the next scan is due; a scan that is running schedules the reconcile itself."""
+        claims = self._claims[state.key]
+        if claims.scanning:
+            return self._clock.now() + SCAN_EVERY
+        return max(claims.scan_at, claims.failures.retry_at)
 
-    def soon(self, workload: Workload) -> None:
-        """Look for orphans before anything else: one was seen."""
-        claims = self._claims_of(workload)
+    def request_scan(self, state: DaemonSetState) -> None:
+        """Scan before anything else is decided: an orphan was seen."""
+        claims = self._claims_of(state)
         claims.scan_at, claims.needed = 0.0, True
 
-    def _claims_of(self, workload: Workload) -> _Claims:
-        claims = self._claims.get(workload.key)
+    def _claims_of(self, state: DaemonSetState) -> _Claims:
+        claims = self._claims.get(state.key)
         if claims is None:
-            claims = self._claims[workload.key] = _Claims()
+            claims = self._claims[state.key] = _Claims()
         return claims
 
-    def forget(self, workload: Workload) -> None:
+    def forget(self, state: DaemonSetState) -> None:
         """The DaemonSet is gone."""
-        self._claims.pop(workload.key, None)
+        self._claims.pop(state.key, None)
 
-    async def scan(self, workload: Workload) -> None:
-        """Adopt the orphans that match, release what no longer does."""
-        claims = self._claims.get(workload.key)
+    async def scan(self, state: DaemonSetState) -> None:
+        """Adopt the orphans that the selector matches, release the pods that it no longer does."""
+        claims = self._claims.get(state.key)
         if claims is None:
-            return  # the DaemonSet went before its scan began
-        asked_again = claims.scan_at
+            return  # the DaemonSet was deleted before its scan began
+        scan_at = claims.scan_at  # 0 if another scan is requested meanwhile
         try:
-            await self._adopt(workload, claims)
-            for pod in workload.pods():
-                if claim(workload.ds, pod) is Claim.RELEASE:
-                    await self._patch(workload, release_patch(workload.ds, pod))
-            claims.needed = claims.needed and claims.scan_at != asked_again
+            await self._adopt(state, claims)
+            for pod in state.pods():
+                if claim(state.ds, pod) is Claim.RELEASE:
+                    await self._patch(state, release_patch(state.ds, pod))
+            claims.needed = claims.needed and claims.scan_at != scan_at
+            claims.failures = Failures()
+        except NotLeader:
+            # If we still lead then.
+            claims.scan_at = claims.failures.retry_at = self._clock.now() + _PAUSE
         except KubeError as error:
-            claims.scan_at = self._clock.now() + _PAUSE
-            self._teller.adoption_refused(workload, error)
+            refused = isinstance(error, Denied | Forbidden | Invalid)
+            claims.failures.add(self._clock.now(), _REFUSED if refused else _UNANSWERED)
+            claims.scan_at = claims.failures.retry_at
+            self._reporter.adoption_failed(state, error)
         finally:
             claims.scanning = False
-            self._again(workload.key, min(claims.scan_at, self._clock.now()))
+            self._queue.add(state.key)
 
-    async def _adopt(self, workload: Workload, claims: _Claims) -> None:
-        ds = workload.ds
+    async def _adopt(self, state: DaemonSetState, claims: _Claims) -> None:
+        ds = state.ds
         scope = selected_by(ds)
         if scope is None:
             return
-        # What carries the label is in the watch, which asks for a scan when it shows an orphan.
+        # Pods with the label are in the watch, which requests a scan when it shows an orphan.
         sought = scope if claims.needed else replace(scope, labels=f"{scope.labels},{_UNSEEN}")
         pods = await self._client.read_all(PODS, _decode_pod, scope=sought)
         revisions = await self._client.read_all(REVISIONS, _decode_revision, scope=scope)
         for pod in pods:
             if claim(ds, pod) is Claim.OWN and REVISION_HASH not in pod.metadata.labels:
-                await self._patch(workload, show_patch(pod))
+                await self._patch(state, restore_hash_patch(pod))
         orphans = [pod for pod in pods if claim(ds, pod) is Claim.ADOPT]
         lost = [each for each in revisions if claim_revision(ds, each) is Claim.ADOPT]
-        # Adopting for a DaemonSet that is being deleted would destroy what its owner set free.
-        if not (orphans or lost) or not await self._alive(workload):
+        # A DaemonSet that is being deleted must not adopt: its pods would be deleted with it.
+        if not (orphans or lost) or not await self._alive(state):
             return
         for revision in lost:
             action = adopt_revision_patch(ds, revision)
             answer = await self._client.write(
                 revision_request(action, ds.namespace), _decode_revision
             )
-            claims.revisions[key_of(answer)] = number(answer.metadata.resource_version)
+            claims.revisions[key_of(answer)] = parse_resource_version(
+                answer.metadata.resource_version
+            )
         for pod in orphans:
-            adopted = await self._patch(workload, _visible(adopt_patch(ds, pod), pod))
-            claims.pods[key_of(adopted)] = number(adopted.metadata.resource_version)
+            adopted = await self._patch(state, _visible(adopt_patch(ds, pod), pod))
+            claims.pods[key_of(adopted)] = parse_resource_version(adopted.metadata.resource_version)
 
-    async def _alive(self, workload: Workload) -> bool:
-        resource = resource_of(workload.ds.flavour)
-        request = verbs.get(resource, workload.ds.name, namespace=workload.ds.namespace)
-        decode = partial(decode_daemonset, flavour=workload.ds.flavour)
+    async def _alive(self, state: DaemonSetState) -> bool:
+        resource = resource_of(state.ds.flavour)
+        request = verbs.get(resource, state.ds.name, namespace=state.ds.namespace)
+        decode = partial(decode_daemonset, flavour=state.ds.flavour)
         live = await self._client.read(request, decode)
-        return live.uid == workload.key and live.metadata.deletion_timestamp is None
+        return live.uid == state.key and live.metadata.deletion_timestamp is None
 
-    async def _patch(self, workload: Workload, action: PatchPod) -> Pod:
-        request = pod_request(action, workload.ds.namespace)
+    async def _patch(self, state: DaemonSetState, action: PatchPod) -> Pod:
+        request = pod_request(action, state.ds.namespace)
         answer = await self._client.write(request, _decode_pod)
-        self._teller.pod_written(workload, action)
+        self._reporter.pod_written(state, action)
         return answer
 
 
 def _drop_seen(waiting: dict[str, int], cache: Cache[Any]) -> None:
-    """Forget what the cache shows, or has shown and lost again."""
+    """Remove the objects that the cache shows, or showed before they were deleted."""
     for key, version in list(waiting.items()):
         cached = cache.get(key)
-        known = number(cached.metadata.resource_version) if cached is not None else cache.version
+        known = (
+            parse_resource_version(cached.metadata.resource_version)
+            if cached is not None
+            else cache.version
+        )
         if known >= version:
             del waiting[key]
 
 
 def _visible(patch: PatchPod, pod: Pod) -> PatchPod:
-    """Give an adopted pod the label by which we see our pods, if it lacks it.
+    """Add the label by which the watch selects our pods to the patch that adopts a pod.
 
-    And take from it the generation of another DaemonSet's template, which says nothing of ours.
+    Remove the template generation of the DaemonSet that the pod belonged to before.
     """
     metadata: dict[str, Any] = patch.body["metadata"]
     labels: dict[str, str | None] = metadata.setdefault("labels", {})
     if REVISION_HASH not in pod.metadata.labels:
-        labels[REVISION_HASH] = lost_hash(pod)
+        labels[REVISION_HASH] = recover_hash(pod)
     if POD_TEMPLATE_GENERATION in pod.metadata.labels:
         labels[POD_TEMPLATE_GENERATION] = None
     return patch

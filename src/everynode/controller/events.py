@@ -1,8 +1,8 @@
-"""Kubernetes Events on what we serve, so combined that a large rollout writes a few of them.
+"""Recorder: Kubernetes Events on DaemonSets, combined so that a large rollout writes few of them.
 
-The first ten events of a kind on an object are written one by one, as people know them. Further
-ones within ten minutes are combined into a single event whose count goes up, and an object's
-events are written ever more slowly the more there are. The last state is always written in the end.
+The first ten events of a type and reason on an object are written one by one. Further ones within
+ten minutes are combined into one Event whose count goes up. Each object has a rate limit (a token
+bucket) per event type. The last state is always written in the end.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import msgspec
 from everynode.api.keys import FIELD_MANAGER
 from everynode.api.objects import ObjectReference
 from everynode.api.times import format_time
+from everynode.backoff import Backoff
 from everynode.clock import Clock
-from everynode.controller.log import Log
 from everynode.decide.actions import Notice
 from everynode.kube import verbs
-from everynode.kube.client import Client, MayNotWrite
+from everynode.kube.client import Client, NotLeader
 from everynode.kube.errors import (
     AlreadyExists,
     KubeError,
@@ -33,23 +33,24 @@ from everynode.kube.errors import (
 )
 from everynode.kube.requests import STRATEGIC_PATCH, Request
 from everynode.kube.resources import EVENTS
+from everynode.log import Log
 
-COMPONENT: Final = "daemonset-controller"  # the peers' name: tools look for it
-SEPARATE: Final = 10  # events of one kind that are written one by one
-WINDOW: Final = 600.0  # seconds after which similar events are told apart again
-BURST: Final = 25  # events of one type that an object may get at once
-RESERVE: Final = 2  # of those, kept for the last counts of a rollout
-REFILL: Final = 60.0  # seconds until it may get one more
-WAITING: Final = 1000  # events that may wait to be written; beyond, the oldest are dropped
+COMPONENT: Final = "daemonset-controller"  # the name that tools filter by
+MAX_SEPARATE: Final = 10  # events of one type and reason that are written one by one
+COMBINE_WINDOW: Final = 600.0  # seconds after which similar events are separate again
+BURST: Final = 25  # tokens: events of one type that an object may get at once
+FINAL_RESERVE: Final = 2  # of those tokens, kept for the last counts of a rollout
+REFILL_SECONDS: Final = 60.0  # seconds until a token comes back
+MAX_PENDING: Final = 1000  # events that may wait; beyond that, the oldest are dropped
 _REMEMBERED: Final = 1024
-_LONGEST: Final = 1024  # characters of a message
+_MAX_MESSAGE: Final = 1024  # characters
 _COMBINED: Final = "(combined from similar events): "
 _TRY_AGAIN: Final = (Unavailable, TooManyRequests, UnknownOutcome)
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
-_MOMENT: Final = 0.01
+_BACKOFF: Final = Backoff(first=2.0, longest=30.0)
+_SHORTEST_SLEEP: Final = 0.01
 log: Final = Log("events")
 
-Key = tuple[str, str, str, str]  # uid, type, reason, message; no message where combined
+Key = tuple[str, str, str, str]  # uid, type, reason, message; the message is empty where combined
 
 
 @dataclass(slots=True)
@@ -77,22 +78,23 @@ class _Similar:
 
 @dataclass(slots=True)
 class _Bucket:
-    """How many events of one type an object may still get."""
+    """The rate limit of one event type on one object."""
 
     tokens: float = BURST
     filled_at: float = 0.0
 
     def fill(self, now: float) -> None:
-        self.tokens = min(BURST, self.tokens + (now - self.filled_at) / REFILL)
+        passed = max(0.0, now - self.filled_at)  # not negative
+        self.tokens = min(BURST, self.tokens + passed / REFILL_SECONDS)
         self.filled_at = now
 
     def full_at(self, tokens: int) -> float:
-        """When there will be so many whole tokens."""
-        return self.filled_at + max(0.0, tokens - self.tokens) * REFILL
+        """When there will be this many tokens."""
+        return self.filled_at + max(0.0, tokens - self.tokens) * REFILL_SECONDS
 
 
 class Recorder:
-    """Takes events at once and writes them when there is time."""
+    """Accepts events without waiting and writes them in the background."""
 
     def __init__(self, client: Client, clock: Clock, *, instance: str = "") -> None:
         self.written = 0
@@ -104,44 +106,44 @@ class Recorder:
         self._similar: OrderedDict[tuple[str, str, str], _Similar] = OrderedDict()
         self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()
         self._waiting: OrderedDict[Key, _Entry] = OrderedDict()
-        self._hurried: dict[Key, None] = {}  # of those, the last of a rollout
+        self._final: dict[Key, None] = {}  # of those, may use the reserve
         self._wake = asyncio.Event()
         self._refusal = ""
-        self._stamp = 0  # of the last name given
+        self._stamp = 0  # of the last name made
 
     def record(self, about: ObjectReference, notice: Notice) -> None:
-        """Note that something happened to an object; returns at once."""
-        message = notice.message[:_LONGEST]
+        """Accept an event on an object; it is written later."""
+        message = notice.message[:_MAX_MESSAGE]
         key = self._key(about.uid, notice, message)
-        text = message if key[3] else f"{_COMBINED}{message}"[:_LONGEST]
+        text = message if key[3] else f"{_COMBINED}{message}"[:_MAX_MESSAGE]
         now = self._clock.now()
         entry = self._entries.get(key)
         if entry is None:
             name = self._new_name(about.name, now)
             entry = _Entry(about, notice.type, notice.reason, text, now, now, name)
             self._entries[key] = entry
-            _forget(self._entries)
+            _trim(self._entries)
         else:
             self._entries.move_to_end(key)
             entry.count, entry.last, entry.message = entry.count + 1, now, text
         if key not in self._waiting:
             self._waiting[key] = entry
             self._wake.set()
-        if len(self._waiting) > WAITING:
+        if len(self._waiting) > MAX_PENDING:
             self._waiting.popitem(last=False)
             self.dropped += 1
 
     def hurry(self, uid: str) -> None:
-        """Write what waits for this object now, from what is kept for that: then comes rest."""
-        last = [key for key in self._waiting if key[0] == uid or key in self._hurried]
-        self._hurried = dict.fromkeys(last)
+        """Write the waiting events of this object from the reserve: the rollout is over."""
+        last = [key for key in self._waiting if key[0] == uid or key in self._final]
+        self._final = dict.fromkeys(last)
         self._wake.set()
 
     async def run(self) -> None:
-        """Write what has been noted, until cancelled."""
+        """Write accepted events until cancelled."""
         failures = 0
         while True:
-            key, pause = self._next()
+            key, pause = self._take_next()
             if key is None:
                 await self._sleep(pause)
                 continue
@@ -152,20 +154,30 @@ class Recorder:
             except _TRY_AGAIN:
                 failures += 1
                 self._waiting.setdefault(key, entry)
-                longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures, 10))
+                longest = _BACKOFF.delay(failures)
                 await self._clock.sleep(self._clock.jitter(longest / 2, longest))
             except KubeError as error:
                 self._drop(error)
 
     async def flush(self, seconds: float) -> None:
-        """Write what waits, whatever the pace, for so long at most; for a clean end."""
-        end = self._clock.monotonic() + seconds
-        while self._waiting and self._clock.monotonic() < end:
-            _, entry = self._waiting.popitem(last=False)
-            try:
-                await self._write(entry)
-            except KubeError as error:
-                self._drop(error)
+        """Write the events that wait now, without the rate limit, within this time.
+
+        Called at shutdown: events that are not written then are lost.
+        """
+        if not self._waiting:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for key in list(self._waiting):
+                    entry = self._waiting.pop(key, None)  # None: `run` has just taken it
+                    if entry is not None:
+                        await self._write_or_drop(entry)
+
+    async def _write_or_drop(self, entry: _Entry) -> None:
+        try:
+            await self._write(entry)
+        except KubeError as error:
+            self._drop(error)
 
     # --- Which one ---------------------------------------------------------------------------
 
@@ -173,26 +185,26 @@ class Recorder:
         kind = (uid, notice.type, notice.reason)
         similar = self._similar.setdefault(kind, _Similar())
         self._similar.move_to_end(kind)
-        _forget(self._similar)
+        _trim(self._similar)
         now = self._clock.monotonic()
-        if now - similar.last > WINDOW:
+        if now - similar.last > COMBINE_WINDOW:
             similar.messages.clear()
-            self._entries.pop((*kind, ""), None)  # the next ones are combined into a new event
+            self._entries.pop((*kind, ""), None)  # further ones go into a new combined Event
         similar.last = now
-        if message in similar.messages or len(similar.messages) < SEPARATE:
+        if message in similar.messages or len(similar.messages) < MAX_SEPARATE:
             similar.messages.add(message)
             return (*kind, message)
         return (*kind, "")
 
-    def _next(self) -> tuple[Key | None, float | None]:
-        """Return the oldest event that may be written now, or how long to wait for one."""
+    def _take_next(self) -> tuple[Key | None, float | None]:
+        """Return the oldest event that may be written, taking its token, or how long to wait."""
         now = self._clock.monotonic()
         due: list[float] = []
         spent: set[tuple[tuple[str, str], int]] = set()
         for key in self._waiting:
             owner = key[:2]
-            # What is combined leaves something for its last count, when the rollout is over.
-            needed = 1 if key[3] or key in self._hurried else 1 + RESERVE
+            # Combined events leave a reserve for their last count, when the rollout is over.
+            needed = 1 if key[3] or key in self._final else 1 + FINAL_RESERVE
             if (owner, needed) in spent:
                 continue
             bucket = self._buckets.setdefault(owner, _Bucket(filled_at=now))
@@ -200,16 +212,16 @@ class Recorder:
             bucket.fill(now)
             if bucket.tokens >= needed:
                 bucket.tokens -= 1
-                self._hurried.pop(key, None)
-                _forget(self._buckets)
+                self._final.pop(key, None)
+                _trim(self._buckets)
                 return key, None
             spent.add((owner, needed))
             due.append(bucket.full_at(needed))
-        # A token that lacks only what rounding took is worth a moment, not a busy loop.
-        return None, max(min(due) - now, _MOMENT) if due else None
+        # Rounding can leave a token slightly short: sleep at least a little, no busy loop.
+        return None, max(min(due) - now, _SHORTEST_SLEEP) if due else None
 
     async def _sleep(self, pause: float | None) -> None:
-        """Wait for something new, or for so long."""
+        """Wait for a new event, or for this long."""
         self._wake.clear()
         if pause is None:
             await self._wake.wait()
@@ -232,12 +244,12 @@ class Recorder:
                 await self._client.write(self._patch(entry, namespace), bytes)
                 self.written += 1
                 return
-            except NotFound:  # the server forgets events after an hour
+            except NotFound:  # the API server deletes Events after an hour
                 entry.written = False
                 entry.name = self._new_name(entry.about.name, entry.last)
         body = self._body(entry, namespace)
         create = verbs.create(EVENTS, body, namespace=namespace, manager=FIELD_MANAGER)
-        # AlreadyExists: an answer was lost, and this is the same event once more.
+        # AlreadyExists: the response to an earlier attempt was lost.
         with contextlib.suppress(AlreadyExists):
             await self._client.write(create, bytes)
         entry.written = True
@@ -280,14 +292,14 @@ class Recorder:
         }
 
     def _drop(self, error: KubeError) -> None:
-        """What could not be written is lost; the event may be stored, and is counted on."""
+        """Count an event as lost; later ones of the same kind are still combined with it."""
         self.dropped += 1
-        # Somebody else leads now and records what it does.
-        if not isinstance(error, MayNotWrite) and str(error) != self._refusal:
+        # NotLeader: another leader records its own events now.
+        if not isinstance(error, NotLeader) and str(error) != self._refusal:
             self._refusal = str(error)
             log.warning("Events are not recorded", error=error)
 
 
-def _forget(remembered: OrderedDict[Any, Any]) -> None:
+def _trim(remembered: OrderedDict[Any, Any]) -> None:
     if len(remembered) > _REMEMBERED:
         remembered.popitem(last=False)

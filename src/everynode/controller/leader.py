@@ -1,10 +1,10 @@
-"""Who may write: at most one process, which stops before another can begin.
+"""Leader election by a Lease: at most one process writes, and stops before another begins.
 
-The promise, for a lease of 15 seconds renewed every 2: a renewal begun at T holds for everybody
-else until T + 15 at least, because they count from when they see it. We begin no write later than
-T + 10, and give the server at most what is left until T + 14 to carry it out. So the last write of
-one leader is over before the first of the next, unless the network holds a request back for longer
-than it takes the server to refuse it.
+The guarantee, for a lease of 15 seconds renewed every 2: a renewal sent at T keeps all other
+processes from leading until T + 15 at least, because they count from when they see it. We begin no
+write later than T + 10, and its server-side timeout ends at T + 14 at the latest. So the last write
+of one leader is over before the first of the next, unless the network delays a request by more than
+the margin: the server counts its timeout from the arrival of the request.
 """
 
 from __future__ import annotations
@@ -19,25 +19,27 @@ from msgspec.structs import replace
 
 from everynode.api.keys import FIELD_MANAGER
 from everynode.api.objects import Lease
-from everynode.api.times import format_micro
+from everynode.api.times import format_micro_time
 from everynode.clock import Clock
-from everynode.controller.log import Log
 from everynode.kube import verbs
 from everynode.kube.client import WRITE_SECONDS, Client
 from everynode.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from everynode.kube.requests import Request
 from everynode.kube.resources import LEASES
 from everynode.kube.transport import Transport
+from everynode.log import Log
 
-_MARGIN: Final = 1.0  # for clocks that do not run at the same speed, and for the way
-_ASK_LIMIT: Final = 5.0  # seconds the server may take over the lease itself
+_MARGIN: Final = 1.0  # seconds, for clocks of different speed and for the network
+_LONGEST_LEASE: Final = 3600  # seconds; a longer leaseDurationSeconds of another holder is cut
+_MOST_TRANSITIONS: Final = 2**31 - 1  # int32: the API server refuses more
+_ASK_LIMIT: Final = 5.0  # seconds the API server may take for a write of the lease
 _decode: Final = msgspec.json.Decoder(Lease).decode
 log: Final = Log("leader")
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """How long a lease holds, when its holder gives up, how often it is renewed; in seconds."""
+class LeaseTimes:
+    """Duration, renew deadline and retry period of a lease, in seconds."""
 
     duration: float = 15.0
     deadline: float = 10.0
@@ -54,7 +56,7 @@ class Terms:
 class Leadership(Protocol):
     """The right to write."""
 
-    def permit(self) -> float:
+    def write_budget_seconds(self) -> float:
         """Return how many seconds a write begun now may take; zero when none may begin."""
         ...
 
@@ -67,45 +69,45 @@ class Leadership(Protocol):
         ...
 
     async def run(self) -> None:
-        """Seek and keep the lead until it is resigned."""
+        """Acquire and renew the lead until it is resigned."""
         ...
 
     async def resign(self, settle: Callable[[], Awaitable[None]]) -> None:
-        """Give up the lead, as soon as all our writes have been answered or have expired."""
+        """Release the lead as soon as each of our writes has its response or has expired."""
         ...
 
 
-class Unopposed:
-    """Leadership for somebody who is told that there is nobody else."""
+class AlwaysLeader:
+    """Leadership without election: this is the only controller process."""
 
     def __init__(self) -> None:
         self._resigned = asyncio.Event()
 
-    def permit(self) -> float:
-        """Permit everything until we resign."""
+    def write_budget_seconds(self) -> float:
+        """Return the full time for every write, until we resign; zero afterwards."""
         return 0.0 if self._resigned.is_set() else WRITE_SECONDS
 
     async def elected(self) -> None:
-        """Lead from the start."""
+        """Return at once: we lead from the start."""
 
     async def lost(self) -> None:
-        """Lead to the end."""
+        """Wait until we resign; the lead is not lost otherwise."""
         await self._resigned.wait()
 
     async def run(self) -> None:
-        """Wait for the end."""
+        """Wait until we resign; there is nothing to renew."""
         await self._resigned.wait()
 
     async def resign(self, settle: Callable[[], Awaitable[None]]) -> None:
-        """Stop writing; nobody waits for our last writes to be over."""
+        """Stop writing; there is no successor that has to wait for our last writes."""
         self._resigned.set()
 
 
 class Election:
-    """Leadership by a Lease, as every Kubernetes controller holds it.
+    """Leadership by a Lease, as in all Kubernetes controllers.
 
-    The identity must be one that no process had before: what an earlier one may still be writing
-    is none of our doing.
+    The identity must be one that no process had before: an earlier process with the same identity
+    may still have writes under way.
     """
 
     def __init__(
@@ -116,15 +118,15 @@ class Election:
         identity: str,
         namespace: str,
         name: str = "everynode",
-        terms: Terms | None = None,
+        terms: LeaseTimes | None = None,
     ) -> None:
-        # A client of its own: the lease is renewed while nothing else may be written.
+        # A separate client: the lease is written even while no other write is permitted.
         self._client = Client(transport, clock, permit=lambda: _ASK_LIMIT)
         self._clock = clock
         self._identity = identity
         self._namespace, self._name = namespace, name
-        self._terms = terms or Terms()
-        self._lease: Lease | None = None  # as we saw or wrote it last
+        self._terms = terms or LeaseTimes()
+        self._lease: Lease | None = None  # as last read or written
         self._seen_at = 0.0  # when its holder was last seen alive
         self._renewed: tuple[float, float] | None = None  # monotonic and wall, of our renewal
         self._resigning = False
@@ -134,16 +136,16 @@ class Election:
         self._stopped = False
         self._one_at_a_time = asyncio.Lock()
         self._trouble = ""
-        self._told_holder = ""
+        self._reported_holder = ""
 
     @property
     def leading(self) -> bool:
         """Whether we hold the lease and may still write."""
-        return self._leading.is_set() and self.permit() > 0
+        return self._leading.is_set() and self.write_budget_seconds() > 0
 
     @property
     def holder(self) -> str:
-        """Who holds the lease, as far as we know."""
+        """The identity that holds the lease, as last read."""
         return self._lease.spec.holder_identity if self._lease else ""
 
     @property
@@ -151,7 +153,7 @@ class Election:
         """The monotonic time after which no write may begin."""
         return self._renewed[0] + self._terms.deadline if self._renewed else float("-inf")
 
-    def permit(self) -> float:
+    def write_budget_seconds(self) -> float:
         """Return how many seconds a write begun now may take; zero when none may begin."""
         age = self._age()
         if self._resigning or not self._leading.is_set() or age > self._terms.deadline:
@@ -167,21 +169,21 @@ class Election:
         await self._following.wait()
 
     async def run(self) -> None:
-        """Seek and keep the lead until it is resigned."""
+        """Acquire and renew the lead until it is resigned."""
         while not self._stopped:
             try:
                 async with self._one_at_a_time:
                     await self._seek_or_keep()
-                self._tell("")
+                self._report("")
             except KubeError as error:
-                # Whether or not a renewal got through: only one that was answered counts.
-                self._tell(str(error))
+                # The renewal may have been stored; only one with a response counts.
+                self._report(str(error))
             if self._leading.is_set() and self._age() > self._terms.deadline:
                 self._step_down("the lease could not be renewed in time")
             await self._pause()
 
     async def resign(self, settle: Callable[[], Awaitable[None]]) -> None:
-        """Give up the lead, as soon as all our writes have been answered or have expired.
+        """Release the lead as soon as each of our writes has its response or has expired.
 
         The lease is kept meanwhile: a successor must not begin before our last write is over.
         """
@@ -193,19 +195,19 @@ class Election:
                 await self._release()
                 self._step_down("resigned")
 
-    # --- Seeking and keeping -------------------------------------------------------------------
+    # --- Acquiring and renewing ----------------------------------------------------------------
 
     async def _seek_or_keep(self) -> None:
         if self._stopped or (self._resigning and not self._leading.is_set()):
             return
         if self._lease is None or self._lease.spec.holder_identity != self._identity:
-            await self._look()
+            await self._read_lease()
         if self._lease is None:
             await self._create()
-        elif self._free():
+        elif self._is_free():
             await self._take(self._lease)
 
-    async def _look(self) -> None:
+    async def _read_lease(self) -> None:
         request = verbs.get(LEASES, self._name, namespace=self._namespace)
         before = self._lease
         try:
@@ -219,18 +221,18 @@ class Election:
         ):
             self._seen_at = self._clock.monotonic()
         if self._leading.is_set() and holder != self._identity:
-            self._step_down(f"the lease was taken by {holder or 'nobody'}")
-        if holder not in (self._told_holder, self._identity):
-            log.info("Waiting for the lease", holder=holder or "nobody")
-        self._told_holder = holder
+            self._step_down(f"the lease was taken by {holder or 'no process'}")
+        if holder not in (self._reported_holder, self._identity):
+            log.info("Waiting for the lease", holder=holder or "none")
+        self._reported_holder = holder
 
-    def _free(self) -> bool:
+    def _is_free(self) -> bool:
         assert self._lease is not None
         spec = self._lease.spec
         if spec.holder_identity in ("", self._identity):
             return True
-        # Counted from when we saw it change: the holder's clock may show anything.
-        patience = max(float(spec.lease_duration_seconds), self._terms.duration)
+        # Counted from when we saw it change: the holder's clock may be wrong.
+        patience = max(min(spec.lease_duration_seconds, _LONGEST_LEASE), self._terms.duration)
         return self._clock.monotonic() - self._seen_at > patience
 
     async def _create(self) -> None:
@@ -244,15 +246,16 @@ class Election:
         try:
             await self._write(request)
         except AlreadyExists:
-            return  # somebody was faster; look again
+            return  # another process was first; read the lease again
 
     async def _take(self, lease: Lease) -> None:
         new = lease.spec.holder_identity != self._identity
-        spec = self._spec(transitions=lease.spec.lease_transitions + new, new=new)
+        transitions = min(max(lease.spec.lease_transitions, 0) + new, _MOST_TRANSITIONS)
+        spec = self._spec(transitions=transitions, new=new)
         try:
             await self._write(self._patch(lease, spec))
         except (Conflict, NotFound):
-            await self._look()  # somebody was faster, touched it or removed it
+            await self._read_lease()  # another process took, changed or deleted it
 
     async def _write(self, request: Request) -> None:
         began = self._clock.monotonic(), self._clock.now()
@@ -266,7 +269,7 @@ class Election:
     async def _release(self) -> None:
         if self._lease is None:
             return
-        # Null rather than empty: newer servers do not accept a holder without a name.
+        # Null rather than empty: newer API servers refuse an empty holderIdentity.
         spec = {"holderIdentity": None, "leaseDurationSeconds": 1}
         try:
             await self._client.write(self._patch(self._lease, spec), _decode)
@@ -283,7 +286,7 @@ class Election:
         )
 
     def _spec(self, *, transitions: int, new: bool) -> dict[str, Any]:
-        now = format_micro(self._clock.now())
+        now = format_micro_time(self._clock.now())
         spec: dict[str, Any] = {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": int(self._terms.duration),
@@ -294,7 +297,7 @@ class Election:
     def _age(self) -> float:
         """Return how old our last renewal may be.
 
-        The wall clock counts too: the other one stands still while a machine sleeps.
+        The wall clock counts too: the monotonic clock stops while a machine is suspended.
         """
         if self._renewed is None:
             return float("inf")
@@ -308,13 +311,13 @@ class Election:
         self._leading.clear()
         self._following.set()
 
-    def _tell(self, trouble: str) -> None:
+    def _report(self, trouble: str) -> None:
         if trouble and trouble != self._trouble:
             log.warning("Lease trouble, trying again", error=trouble)
         self._trouble = trouble
 
     async def _pause(self) -> None:
-        # Followers spread out, so that not all of them ask at once when a lease ends.
+        # Followers add jitter, so that they do not all send requests when a lease ends.
         retry = self._terms.retry
         spread = retry if self._leading.is_set() else self._clock.jitter(retry / 2, retry)
         await self._clock.sleep(spread)

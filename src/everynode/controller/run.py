@@ -1,4 +1,4 @@
-"""Putting the controller together: watches, terms of leadership, and the loop of each term."""
+"""Controller: the watches, the terms of leadership, and one reconciler per term."""
 
 from __future__ import annotations
 
@@ -9,37 +9,42 @@ from typing import Final
 from everynode.api.daemonset import Flavour
 from everynode.clock import Clock
 from everynode.controller.adoption import Adoption
-from everynode.controller.apply import WRITERS, Applier
 from everynode.controller.events import Recorder
+from everynode.controller.executor import MAX_CONCURRENT_WRITES, Executor
 from everynode.controller.health import Health
-from everynode.controller.history import History
-from everynode.controller.leader import Leadership, Unopposed
-from everynode.controller.loop import Loop
+from everynode.controller.informers import Informers
+from everynode.controller.leader import AlwaysLeader, Leadership
 from everynode.controller.metrics import Metrics
-from everynode.controller.observe import World
 from everynode.controller.prepull import PrePull
-from everynode.controller.queue import Queue
-from everynode.controller.report import Report
-from everynode.controller.status import Statuses, Truces
+from everynode.controller.reconcile import Reconciler
+from everynode.controller.reporter import ControllerReporter
+from everynode.controller.revisions import RevisionHistory
+from everynode.controller.scheduling import ReconcileQueue
+from everynode.controller.status import StatusConflicts, StatusWriter
+from everynode.decide.revisions.target import TemplateDefaults, no_extra_defaults
 from everynode.kube.client import Client
 from everynode.kube.transport import Transport
 
-_CLOCK_SET: Final = 2.0  # seconds by which a clock that is only corrected never moves at once
-_CLOCK_LOOK: Final = 10.0
-# For gc.set_threshold in a process of ours: what an event leaves behind goes with it, cycles are
-# few, and looking for them at Python's usual pace takes a twentieth of our time.
-GARBAGE: Final = (10_000, 20, 20)
+_CLOCK_SET: Final = 2.0  # seconds; time synchronisation moves a clock by less at once
+_CLOCK_CHECK: Final = 10.0
+_FLUSH_SECONDS: Final = 2.0  # at shutdown, for the Events that are not sent yet
+# For gc.set_threshold: objects of an event are freed by reference counting, cycles are few, and
+# searching for them at Python's default rate takes a twentieth of the CPU time.
+GC_THRESHOLD: Final = (10_000, 20, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the controller serves."""
+class ControllerOptions:
+    """Options of the controller: which DaemonSets it serves, and how."""
 
     advanced: bool = True
     native: bool = False
     namespace: str = ""  # all namespaces when empty
-    pull_always: bool = False  # fetch images ahead for every DaemonSet
-    forgiving: bool = True  # a DaemonSet that we stumble over does not stop the others
+    pull_always: bool = False  # pull images ahead for every DaemonSet
+    forgiving: bool = True  # an unexpected exception in one DaemonSet does not stop the others
+    instance: str = ""  # the name of this pod or host, shown in Events where known
+    # Set on templates before they are compared, beside the defaults of our own table.
+    extra_defaults: TemplateDefaults = no_extra_defaults
 
     @property
     def flavours(self) -> tuple[Flavour, ...]:
@@ -55,41 +60,45 @@ class Controller:
         self,
         transport: Transport,
         clock: Clock,
-        options: Options,
+        options: ControllerOptions,
         *,
         leadership: Leadership | None = None,
     ) -> None:
         self._clock = clock
         self._options = options
         self.metrics = Metrics(clock)
-        self.leadership: Leadership = leadership or Unopposed()
+        self.leadership: Leadership = leadership or AlwaysLeader()
         self.client = Client(
             transport,
             clock,
-            writes_at_once=WRITERS,
-            permit=self.leadership.permit,
+            writes_at_once=MAX_CONCURRENT_WRITES,
+            permit=self.leadership.write_budget_seconds,
             meter=self.metrics.wrote,
+            left_out=lambda resource, message: self.reporter.object_left_out(resource, message),
         )
-        # Events have slots of their own: no pod waits for them.
+        # Events have their own client, so that writes to pods do not wait for them.
         self.recorder = Recorder(
             Client(
                 transport,
                 clock,
                 writes_at_once=2,
-                permit=self.leadership.permit,
+                permit=self.leadership.write_budget_seconds,
                 meter=self.metrics.wrote,
             ),
             clock,
+            instance=options.instance,
         )
-        self.report = Report(self.metrics, self.recorder, forgiving=options.forgiving)
-        self.world = World(options.flavours, namespace=options.namespace)
-        self.watchers = self.world.watchers(transport, clock, self.report)
+        self.reporter = ControllerReporter(
+            self.metrics, self.recorder, contain_failures=options.forgiving
+        )
+        self.informers = Informers(options.flavours, namespace=options.namespace)
+        self.watchers = self.informers.watchers(transport, clock, self.reporter)
         self.health = Health()
-        self._queue = Queue(clock)
+        self._queue = ReconcileQueue(clock)
         self._follow()
 
     def _follow(self) -> None:
-        self.metrics.follow_leader(lambda: self.leadership.permit() > 0)
+        self.metrics.follow_leader(lambda: self.leadership.write_budget_seconds() > 0)
         self.metrics.follow_queue(lambda: len(self._queue))
         self.metrics.follow_watches(self.watchers)
         self.metrics.follow_events(self.recorder)
@@ -97,7 +106,7 @@ class Controller:
             self.health.add_watch(watcher, self._clock)
 
     async def run(self) -> None:
-        """Run until cancelled; then let go of the lead once our writes are over."""
+        """Run until cancelled; then send waiting Events and release the lease."""
         async with asyncio.TaskGroup() as group:
             background = [group.create_task(watcher.run()) for watcher in self.watchers]
             background.append(group.create_task(self.leadership.run()))
@@ -106,13 +115,15 @@ class Controller:
             try:
                 await asyncio.shield(working)
             finally:
-                # Writes under way are answered while the tasks that wait for them still run.
+                # Events first: nothing may be written once the lead is resigned.
+                await self.recorder.flush(_FLUSH_SECONDS)
+                # Writes that were sent get their responses: the tasks that wait for them still run.
                 await self.leadership.resign(self.client.settle)
                 for task in (working, *background):
                     task.cancel()
 
     async def _serve(self) -> None:
-        """Work in every term we are elected for; watch, and keep warm, in between."""
+        """Reconcile in every term that we lead; between terms only the caches are kept current."""
         for watcher in self.watchers:
             await watcher.settled()
         while True:
@@ -120,69 +131,74 @@ class Controller:
             await self._lead()
 
     async def _lead(self) -> None:
-        """Work until the lead is lost.
+        """Reconcile until the lead is lost.
 
-        A clock that is set begins a new term, but whom we have made a truce with we still know.
-        Others who lead write the statuses that we would have: no truce outlives a lost lead.
+        Setting the clock begins a new term; status conflicts are kept then. They end when the
+        lead is lost: what the next leader writes is not written by a foreign manager.
         """
-        truces: Truces = {}
+        conflicts: StatusConflicts = {}
         async with asyncio.TaskGroup() as group:
             lost = group.create_task(self.leadership.lost())
             while not lost.done():
                 await self._catch_up()
                 if not lost.done():
-                    await self._serve_term(lost, truces)
+                    await self._serve_term(lost, conflicts)
 
     async def _catch_up(self) -> None:
-        # A write of an earlier term of ours may still happen: it must be in what we list.
+        # Writes of our earlier terms must be over, so that the lists show them.
         await self.client.settle()
-        # What was listed before the term began may lack the last leader's last writes.
+        # The caches may lack the last writes of the previous leader.
         async with asyncio.TaskGroup() as group:
             for watcher in self.watchers:
                 if not watcher.missing:
                     group.create_task(watcher.refresh())
 
-    async def _serve_term(self, lost: asyncio.Task[None], truces: Truces) -> None:
-        self.world.start_over()
-        loop = self._assemble(truces)
+    async def _serve_term(self, lost: asyncio.Task[None], conflicts: StatusConflicts) -> None:
+        self.informers.start_over()
+        reconciler = self._assemble(conflicts)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(loop.run()), group.create_task(self._clock_set())]
+            tasks = [group.create_task(reconciler.run()), group.create_task(self._clock_set())]
             await asyncio.wait((lost, *tasks), return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 task.cancel()
 
     async def _clock_set(self) -> None:
-        """Wait until the wall clock is set, or the machine has slept.
+        """Return when the wall clock was set, or the machine has slept.
 
-        Whatever we remember for a time of day is then meant for another time: the term begins anew.
+        All times that were remembered are wrong then, so a new term begins.
         """
         clock = self._clock
         begun = clock.now() - clock.monotonic()
         while abs(clock.now() - clock.monotonic() - begun) < _CLOCK_SET:
-            await clock.sleep(_CLOCK_LOOK)
+            await clock.sleep(_CLOCK_CHECK)
 
-    def _assemble(self, truces: Truces) -> Loop:
-        client, clock, report = self.client, self._clock, self.report
-        queue = self._queue = Queue(clock)
-        return Loop(
+    def _assemble(self, conflicts: StatusConflicts) -> Reconciler:
+        client, clock, informers, reporter = self.client, self._clock, self.informers, self.reporter
+        queue = self._queue = ReconcileQueue(clock)
+        return Reconciler(
             clock,
-            world=self.world,
+            informers=informers,
             queue=queue,
-            applier=Applier(
-                client, clock, now=queue.add_shortly, soon=queue.add_soon, teller=report
+            executor=Executor(client, clock, queue=queue, reporter=reporter),
+            history=RevisionHistory(
+                client,
+                clock,
+                cache=informers.revisions,
+                queue=queue,
+                reporter=reporter,
+                extra_defaults=self._options.extra_defaults,
             ),
-            history=History(
-                client, clock, cache=self.world.revisions, again=queue.add_at, teller=report
+            statuses=StatusWriter(
+                client, clock, queue=queue, reporter=reporter, conflicts=conflicts
             ),
-            statuses=Statuses(client, clock, again=queue.add_at, teller=report, truces=truces),
-            adoption=Adoption(client, clock, world=self.world, again=queue.add_at, teller=report),
+            adoption=Adoption(client, clock, informers=informers, queue=queue, reporter=reporter),
             prepull=PrePull(
                 client,
                 clock,
-                world=self.world,
+                informers=informers,
                 always=self._options.pull_always,
-                again=queue.add_at,
-                teller=report,
+                queue=queue,
+                reporter=reporter,
             ),
-            teller=report,
+            reporter=reporter,
         )

@@ -1,37 +1,41 @@
-"""Writing the status: only when it changed, a few times a second at most, never in a fight."""
+"""StatusWriter: writes a status when it changed, at most twice a second, and backs off (R9) when
+another manager writes it too.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Flavour
 from everynode.api.keys import FIELD_MANAGER
 from everynode.api.versions import encode_status
+from everynode.backoff import Backoff
 from everynode.clock import Clock
-from everynode.controller.workload import Workload
+from everynode.controller.reporter import Reporter
+from everynode.controller.scheduling import ReconcileQueue
+from everynode.controller.state import DaemonSetState
 from everynode.kube import verbs
-from everynode.kube.cache import number
-from everynode.kube.client import Client, MayNotWrite
+from everynode.kube.client import Client, NotLeader
 from everynode.kube.errors import Conflict, KubeError, NotFound
 from everynode.kube.requests import MERGE_PATCH, Request
 from everynode.kube.resources import ADVANCED, DAEMONSETS
+from everynode.kube.watch.cache import parse_resource_version
 
 INTERVAL: Final = 0.5  # seconds between two writes of one status
-# Numbers that move wait so long for others: a node that goes down is followed by its return, one
-# that is done by the next that is taken, and often nothing is left to write.
-MOMENT: Final = 1.0
+# A change in counts alone waits this long for others: a pod that is deleted is followed by its
+# replacement, and often the counts are then as they were and nothing has to be written.
+COUNTS_DELAY: Final = 1.0
 _LONGEST_INTERVAL: Final = 2.0
-_PER_SECOND: Final = 1000  # a fleet of so many nodes is worth a write a second
+_NODES_PER_SECOND: Final = 1000  # counts of a DaemonSet of this size are written once a second
 _REFUSED_PAUSE: Final = 5.0
-_SHOWN_AFTER: Final = 20.0  # what was written shows in the watch within moments
-_LONGEST_PAUSE: Final = 30.0  # between writes that come too late for the DaemonSet they mean
-_FIRST_TRUCE: Final = 60.0  # how long a set is left alone after another manager wrote its status
-_LONGEST_TRUCE: Final = 3600.0
+_SHOWN_AFTER: Final = 20.0  # the watch normally shows a write within milliseconds
+_STALE: Final = Backoff(first=INTERVAL, longest=30.0)  # our DaemonSet is older than the stored one
+_CONFLICT: Final = Backoff(first=60.0, longest=3600.0)  # another manager writes the status
 _OMITTED_WHEN_ZERO: Final = (
     "observedGeneration",
     "updatedNumberScheduled",
@@ -41,8 +45,8 @@ _OMITTED_WHEN_ZERO: Final = (
 )
 
 
-_REMEMBERED: Final = 8  # statuses that we sent and may yet be shown
-_Numbers = tuple[int | str, ...]
+_REMEMBERED: Final = 8  # statuses that we sent and that the watch may still show
+_Counts = tuple[int | str, ...]
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -56,174 +60,182 @@ class _Answer(msgspec.Struct):
 _decode_answer: Final = msgspec.json.Decoder(_Answer).decode
 
 
-class Teller(Protocol):
-    """Whoever hears of trouble with the status."""
-
-    def status_refused(self, workload: Workload, error: KubeError) -> None:
-        """A status could not be written."""
-        ...
-
-    def contested(self, workload: Workload, seconds: float) -> None:
-        """Another manager writes this status too; the set is left alone for so long."""
-        ...
-
-
 @dataclass(slots=True)
-class _Page:
-    """What is known of one status."""
+class _StatusState:
+    """State of the status writes of one DaemonSet."""
 
-    decided: DaemonSetStatus | None = None  # at the last look
+    decided: DaemonSetStatus | None = None  # by the last reconcile
     sent: DaemonSetStatus | None = None
-    # Numbers that may be stored because we sent them, whatever was answered.
-    ours: deque[_Numbers] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
-    version: int = 0  # of the answer to our last write
+    # Counts that may be stored because we sent them, whatever the response was.
+    ours: deque[_Counts] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    version: int = 0  # resourceVersion in the response to our last write
     written_at: float = 0.0
     writing: bool = False
-    next_at: float = 0.0  # not before then
-    moves_at: float = 0.0  # nor, if only numbers have moved, before then
-    moved_at: float | None = None  # since when numbers differ from those that are written
-    conflicts: int = 0  # in a row: what we go by is older than what is there
+    next_at: float = 0.0  # no write before then
+    counts_at: float = 0.0  # no write of counts alone before then
+    counts_since: float | None = None  # since when counts differ from those written
+    stale_writes: int = 0  # in a row, refused because our DaemonSet is outdated
 
 
 @dataclass(slots=True)
-class Truce:
-    """How long a set is left to another manager, whatever somebody does to the wall clock."""
+class StatusConflict:
+    """Another manager wrote the status: we back off from the DaemonSet.
 
-    seconds: float = 0.0
-    until: float | None = None  # by the monotonic clock; None once it is over
+    By the monotonic clock, so that setting the wall clock neither ends nor extends it.
+    """
+
+    count: int = 0  # times in a row
+    until: float | None = None  # None once it is over
 
 
-Truces = dict[str, Truce]  # by the workload's key
+StatusConflicts = dict[str, StatusConflict]  # by the key of the DaemonSet
 
 
-class Statuses:
-    """The statuses of all workloads."""
+class StatusWriter:
+    """Writes the statuses of all DaemonSets."""
 
     def __init__(
         self,
         client: Client,
         clock: Clock,
         *,
-        again: Callable[[str, float], None],
-        teller: Teller,
-        truces: Truces,
+        queue: ReconcileQueue,
+        reporter: Reporter,
+        conflicts: StatusConflicts,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._again = again  # look at the workload of this key at that time
-        self._teller = teller
-        self._truces = truces
-        self._pages: dict[str, _Page] = {}
+        self._queue = queue
+        self._reporter = reporter
+        self._conflicts = conflicts
+        self._statuses: dict[str, _StatusState] = {}
 
-    def observed(self, before: DaemonSet, after: DaemonSet, workload: Workload) -> bool:
-        """Look whether somebody else changed the numbers that we write (R9).
+    def observe(self, before: DaemonSet, after: DaemonSet, state: DaemonSetState) -> bool:
+        """Take in a DaemonSet from the watch; back off if another manager changed its counts (R9).
 
-        Also before our first write: whatever an earlier term wrote was there when ours began.
-        The answer is whether it shows anything but what was decided last.
+        That also holds before our first write of a term: writes of an earlier term were in the
+        cache when this one began. Returns whether the status differs from the one decided last.
         """
-        page = self._page(workload)
-        news = after.status != page.decided
-        if page.conflicts:  # what we lacked has come
-            page.conflicts = 0
-            page.next_at = min(page.next_at, self._clock.now() + INTERVAL)
-        if number(after.metadata.resource_version) <= page.version:
-            return news  # older than what we wrote last, or that itself
-        if _owned(after.status) in (*page.ours, _owned(before.status)):
-            return news
-        truce = self._truces.setdefault(workload.key, Truce())
-        truce.seconds = min(max(truce.seconds * 2, _FIRST_TRUCE), _LONGEST_TRUCE)
-        truce.until = self._clock.monotonic() + truce.seconds
-        self._teller.contested(workload, truce.seconds)
+        known = self._known(state)
+        differs = after.status != known.decided
+        if known.stale_writes:  # the newer DaemonSet has arrived
+            known.stale_writes = 0
+            known.next_at = min(known.next_at, self._clock.now() + INTERVAL)
+        if parse_resource_version(after.metadata.resource_version) <= known.version:
+            return differs  # our last write, or older
+        if _counts(after.status) in (*known.ours, _counts(before.status)):
+            return differs
+        self._back_off(state)
         return True
 
-    def truce_until(self, workload: Workload) -> float:
-        """Until when the set is left to another manager; 0 when there is none."""
-        truce = self._truces.get(workload.key)
-        if truce is None or truce.until is None:
+    def _back_off(self, state: DaemonSetState) -> None:
+        conflict = self._conflicts.setdefault(state.key, StatusConflict())
+        conflict.count += 1
+        seconds = _CONFLICT.delay(conflict.count)
+        conflict.until = self._clock.monotonic() + seconds
+        self._reporter.status_conflict(state, seconds)
+
+    def backing_off_until(self, state: DaemonSetState) -> float:
+        """Until when the DaemonSet is left to another manager; 0 if it is not."""
+        conflict = self._conflicts.get(state.key)
+        if conflict is None or conflict.until is None:
             return 0.0
         now = self._clock.now()
-        until = now + (truce.until - self._clock.monotonic())
+        until = now + (conflict.until - self._clock.monotonic())
         if until > now:
             return until
-        truce.until = None
-        self._teller.contested(workload, 0.0)
+        conflict.until = None
+        self._reporter.status_conflict(state, 0.0)
         return 0.0
 
-    def forget(self, workload: Workload) -> None:
+    def clock_set_back(self, by: float) -> None:
+        """Keep the remaining waits although the wall clock was set back."""
+        for known in self._statuses.values():
+            known.written_at -= by
+            known.next_at -= by
+            known.counts_at -= by
+            if known.counts_since is not None:
+                known.counts_since -= by
+
+    def forget(self, state: DaemonSetState) -> None:
         """The DaemonSet is gone."""
-        self._pages.pop(workload.key, None)
-        self._truces.pop(workload.key, None)
+        self._statuses.pop(state.key, None)
+        self._conflicts.pop(state.key, None)
 
-    def due_at(self, workload: Workload, status: DaemonSetStatus) -> float | None:
-        """When the status should be written: None if there is nothing to write."""
-        page = self._page(workload)
-        page.decided = status
-        if status == workload.ds.status or page.writing:
-            page.moved_at = None
+    def due_at(self, state: DaemonSetState, status: DaemonSetStatus) -> float | None:
+        """When this status is to be written; None if there is nothing to write."""
+        known = self._known(state)
+        known.decided = status
+        if status == state.ds.status or known.writing:
+            known.counts_since = None
             return None
-        if page.sent == status and number(workload.ds.metadata.resource_version) < page.version:
-            # Written, not seen yet. A server restored from a backup will never show it.
-            return max(page.next_at, page.written_at + _SHOWN_AFTER)
-        if not _only_moves(workload.ds.status, status):
-            return page.next_at
-        if page.moved_at is None:
-            page.moved_at = self._clock.now()
-        return max(page.next_at, page.moves_at, page.moved_at + MOMENT)
+        if (
+            known.sent == status
+            and parse_resource_version(state.ds.metadata.resource_version) < known.version
+        ):
+            # Written and not shown yet; a server restored from a backup never shows it.
+            return max(known.next_at, known.written_at + _SHOWN_AFTER)
+        if not _only_counts_differ(state.ds.status, status):
+            return known.next_at
+        if known.counts_since is None:
+            known.counts_since = self._clock.now()
+        return max(known.next_at, known.counts_at, known.counts_since + COUNTS_DELAY)
 
-    def _page(self, workload: Workload) -> _Page:
-        page = self._pages.get(workload.key)
-        if page is None:
-            page = self._pages[workload.key] = _Page()
-        return page
+    def _known(self, state: DaemonSetState) -> _StatusState:
+        known = self._statuses.get(state.key)
+        if known is None:
+            known = self._statuses[state.key] = _StatusState()
+        return known
 
-    def write(self, workload: Workload, status: DaemonSetStatus) -> Coroutine[None, None, None]:
-        """Write the status, if the DaemonSet is still the one it was worked out from.
+    def write(self, state: DaemonSetState, status: DaemonSetStatus) -> Coroutine[None, None, None]:
+        """Write the status, on the condition that the stored DaemonSet is the one we know now.
 
-        It counts as under way from now on, not from when somebody runs the coroutine; and it goes
-        by the DaemonSet of now, for another one may come before that.
+        It counts as being written from now on, not from when the coroutine is run.
         """
-        page = self._page(workload)
-        page.writing = True
-        page.moved_at = None
-        page.sent = status
-        page.ours.append(_owned(status))
-        return self._write(page, workload, status, _request(workload.ds, status))
+        known = self._known(state)
+        known.writing = True
+        known.counts_since = None
+        known.sent = status
+        known.ours.append(_counts(status))
+        return self._write(known, state, status, _request(state.ds, status))
 
     async def _write(
-        self, page: _Page, workload: Workload, status: DaemonSetStatus, request: Request
+        self, known: _StatusState, state: DaemonSetState, status: DaemonSetStatus, request: Request
     ) -> None:
         pause, done = INTERVAL, False
         try:
             answer = await self._client.write(request, _decode_answer)
-            page.version = number(answer.metadata.resource_version)
-            page.written_at = self._clock.now()
-            # The more nodes, the more their numbers wait for each other; words do not.
-            page.moves_at = page.written_at + min(status.desired / _PER_SECOND, _LONGEST_INTERVAL)
-            page.conflicts = 0
-            # What we sent before can no longer be stored: it went by an older version.
-            page.ours.clear()
-            page.ours.append(_owned(status))
+            known.version = parse_resource_version(answer.metadata.resource_version)
+            known.written_at = self._clock.now()
+            # The more nodes, the longer counts wait for each other.
+            known.counts_at = known.written_at + min(
+                status.desired / _NODES_PER_SECOND, _LONGEST_INTERVAL
+            )
+            known.stale_writes = 0
+            # Earlier statuses can no longer be stored: their precondition is an older version.
+            known.ours.clear()
+            known.ours.append(_counts(status))
             done = True
-        except (MayNotWrite, NotFound, Conflict):
-            page.sent = None  # a newer DaemonSet is on its way to us, sooner or later
-            page.conflicts += 1
-            pause = min(pause * 2.0 ** min(page.conflicts - 1, 10), _LONGEST_PAUSE)
+        except (NotLeader, NotFound, Conflict):
+            known.sent = None  # the watch will show a newer DaemonSet
+            known.stale_writes += 1
+            pause = _STALE.delay(known.stale_writes)
         except KubeError as error:
             pause = _REFUSED_PAUSE
-            page.sent = None
-            self._teller.status_refused(workload, error)
+            known.sent = None
+            self._reporter.status_write_failed(state, error)
         finally:
-            page.writing = False
-            page.next_at = self._clock.now() + pause
-            if not (done and page.decided == status):  # else there is nothing to add
-                self._again(workload.key, page.next_at)
+            known.writing = False
+            known.next_at = self._clock.now() + pause
+            if not (done and known.decided == status):  # else nothing has changed since
+                self._queue.add_at(state.key, known.next_at)
 
 
 def _request(ds: DaemonSet, status: DaemonSetStatus) -> Request:
     resource = DAEMONSETS if ds.flavour is Flavour.NATIVE else ADVANCED
     body = {
         "metadata": {"uid": ds.uid, "resourceVersion": ds.metadata.resource_version},
-        # What is zero is left out of the status, so the patch has to take it away.
+        # Zero counts are omitted from the status, so the patch has to remove them.
         "status": dict.fromkeys(_OMITTED_WHEN_ZERO) | encode_status(ds.flavour, status),
     }
     return verbs.patch(
@@ -237,24 +249,24 @@ def _request(ds: DaemonSet, status: DaemonSetStatus) -> Request:
     )
 
 
-def _only_moves(before: DaemonSetStatus, after: DaemonSetStatus) -> bool:
-    """Whether only numbers differ, and the words about them: nobody waits for that."""
-    return _said(before) == _said(after)
+def _only_counts_differ(before: DaemonSetStatus, after: DaemonSetStatus) -> bool:
+    """Whether the statuses differ only in counts, and in nothing that people and tools wait for."""
+    return _milestones(before) == _milestones(after)
 
 
-def _said(status: DaemonSetStatus) -> tuple[object, ...]:
+def _milestones(status: DaemonSetStatus) -> tuple[object, ...]:
     return (
         status.observed_generation,
         status.desired,
         status.misscheduled,
         status.update_revision,
-        status.updated >= status.desired,  # from here on, people wait for the last to be available
+        status.updated >= status.desired,  # then only availability is missing
         [(each.type, each.status, each.reason) for each in status.conditions],
     )
 
 
-def _owned(status: DaemonSetStatus) -> _Numbers:
-    """The part of a status that only its controller writes."""
+def _counts(status: DaemonSetStatus) -> _Counts:
+    """The fields of a status that only its controller writes."""
     return (
         status.observed_generation,
         status.desired,

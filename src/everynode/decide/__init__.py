@@ -1,1 +1,1 @@
-"""What should happen: pure decisions from what was observed and the time."""
+"""Decisions: pure functions from the observed objects and the time to the next writes."""

@@ -1,4 +1,4 @@
-"""What a decision asks for: writes as values, each with its precondition and its reason."""
+"""Actions: decided writes as values, each with its precondition and its cause."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Notice(msgspec.Struct, frozen=True):
     message: str
 
 
-class Because(enum.StrEnum):
+class Cause(enum.StrEnum):
     """Why a pod is written; also the `reason` of log lines and metrics."""
 
     MISSING = "Missing"  # the node should have a pod and has none
     REPLACE_FINISHED = "ReplaceFinished"  # beside or after a Failed or Succeeded pod
     SURGE = "Surge"  # a target pod beside the old one
-    MISPLACED = "Misplaced"  # the node must not keep it
+    MISPLACED = "Misplaced"  # the node must not keep the pod
     DUPLICATE = "Duplicate"  # one too many on the node
     FINISHED = "Finished"  # Failed or Succeeded, and replaced
     VANISHED = "NodeVanished"  # unscheduled and its node no longer exists
@@ -36,45 +36,45 @@ class Because(enum.StrEnum):
     RELEASE = "Release"
     RELABEL = "Relabel"  # duplicate revisions merged, or a lost hash put back
     PULL = "Pull"  # an image fetched ahead of the update
-    PULLED = "Pulled"  # the images are there, or cannot be had
+    PULLED = "Pulled"  # the images are pulled, or the pull failed
 
 
 class CreatePod(msgspec.Struct, frozen=True):
-    """Create the pod of one node, under a name that two creators share."""
+    """Create the pod of one node. The name is derived, so that a second create is refused."""
 
     node: str
     revision: str  # hash of the revision whose template it gets
     name: str
     body: dict[str, Any]
-    because: Because
+    cause: Cause
 
 
 class DeletePod(msgspec.Struct, frozen=True):
-    """Delete one pod, if it is still the one that was looked at."""
+    """Delete one pod, if uid and resourceVersion are still those observed."""
 
     node: str
     name: str
     uid: str
     resource_version: str
-    because: Because
+    cause: Cause
     notice: Notice | None = None
 
 
 class PatchPod(msgspec.Struct, frozen=True):
-    """Change one pod; the body carries its precondition: uid and, mostly, resourceVersion."""
+    """Patch one pod. The body carries the precondition: uid and usually resourceVersion."""
 
     node: str
     name: str
     uid: str
     body: dict[str, Any]
-    because: Because
+    cause: Cause
     subresource: str = ""  # "", "status" or "resize"
     merge: str = "strategic"  # "strategic" or "merge"
     notice: Notice | None = None
 
 
 class CreateRevision(msgspec.Struct, frozen=True):
-    """Store a template under its hash."""
+    """Create the ControllerRevision that stores a template."""
 
     name: str
     body: dict[str, Any]
@@ -90,7 +90,7 @@ class PatchRevision(msgspec.Struct, frozen=True):
 
 
 class DeleteRevision(msgspec.Struct, frozen=True):
-    """Drop a revision that nobody needs."""
+    """Delete a revision beyond the history limit, or a duplicate."""
 
     name: str
     uid: str

@@ -1,50 +1,79 @@
-"""The fleet of one DaemonSet: what to do next, in time proportional to what has changed.
+"""Ledger: decides the next actions of one DaemonSet, in time proportional to what changed.
 
-A ledger holds the assessment of every node, their sums, and the nodes that wait for something in
-written order. It remembers nothing that the views do not say: one built anew from the same views
-decides the same.
+It holds the assessment of every node, their totals, and ordered queues of the waiting nodes. It is
+a cache: a ledger that is built from scratch from the same views makes the same decision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
+from typing import Final
 
 import msgspec
 
-from everynode.api.amount import scale
 from everynode.api.daemonset import DaemonSetStatus
+from everynode.api.int_or_percent import scaled_value
 from everynode.api.objects import Condition
 from everynode.decide.actions import Notice, PodAction
-from everynode.decide.assess import assess, survey
-from everynode.decide.assessment import Assessment, Profile, Queue, Survey
-from everynode.decide.books import Books
-from everynode.decide.budget import (
+from everynode.decide.fleet.budget import (
+    BudgetCounts,
     Limits,
-    Tally,
     Unreachable,
-    count,
-    cure_room,
     is_outage,
-    resolve,
-    take_room,
+    replace_unready_room,
+    resolve_limits,
+    update_ready_room,
+    with_unreachable,
 )
-from everynode.decide.conditions import EXCEPTIONAL, Picture, describe, write_conditions
+from everynode.decide.fleet.conditions import (
+    EXCEPTIONAL,
+    FleetSummary,
+    build_conditions,
+    merge_conditions,
+)
+from everynode.decide.fleet.scope import Scope
+from everynode.decide.fleet.status import build_status
+from everynode.decide.fleet.surge import surge_room
+from everynode.decide.fleet.totals import Totals
+from everynode.decide.node.assessment import Assessment, NodeCounts, Queue, TargetFacts
+from everynode.decide.node.eligibility import Eligibility
+from everynode.decide.node.evaluate import evaluate_node, skip_failed_node, target_facts
+from everynode.decide.node.steps import build_actions, to_own_write
 from everynode.decide.plan import Plan
-from everynode.decide.scope import Scope
-from everynode.decide.status import write_status
-from everynode.decide.steps import as_write, build
-from everynode.decide.surge import surge_room
 from everynode.decide.view import NodeView
+
+# For a node whose target facts could not be computed: its pods stay as they are.
+_NOT_EVALUATED: Final = Eligibility(should_run=False, should_continue=True, reason="left alone")
+
+
+class FailedNode(msgspec.Struct, frozen=True):
+    """A node whose evaluation raised, and the error."""
+
+    node: str
+    error: Exception
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What to do now, what to say, and when to look again if nothing happens before."""
+    """Actions to take now, the status to write, and when to decide again if nothing changes."""
 
     actions: tuple[PodAction, ...]
     status: DaemonSetStatus
     wake_at: float | None = None
     notices: tuple[Notice, ...] = ()
+    failed_nodes: tuple[FailedNode, ...] = ()  # since the last decision
+
+
+@dataclass(slots=True)
+class _Round:
+    """One pass over the queues: how many creates and changes are left, and the actions so far."""
+
+    now: float
+    limits: Limits
+    creates: int
+    changes: int
+    actions: list[PodAction] = field(default_factory=list)
 
 
 class Ledger:
@@ -52,6 +81,7 @@ class Ledger:
 
     def __init__(self, plan: Plan, views: Iterable[NodeView] = ()) -> None:
         self._views: dict[str, NodeView] = {}
+        self._failed_nodes: list[FailedNode] = []
         self._start(plan)
         for view in views:
             self.observe(view)
@@ -60,256 +90,280 @@ class Ledger:
         self.plan = plan
         self._scope = Scope(plan.ds.strategy)
         self._assessments: dict[str, Assessment] = {}
-        self._books = Books()
+        self._totals = Totals()
         self._changed: dict[str, None] = dict.fromkeys(self._views)
-        self._stir()
+        self._invalidate()
 
-    def _stir(self) -> None:
-        """Forget what holds only as long as no assessment changes."""
-        self._vain: set[int | None] = set()  # limits of creates with which there is nothing to do
-        self._said: tuple[Condition, ...] | None = None  # by the conditions
-        self._last: Decision | None = None  # if it left everything as it was
+    def _invalidate(self) -> None:
+        """Drop the caches that are valid only while no assessment changes."""
+        self._exhausted_limits: set[int | None] = set()  # create limits that allow no action
+        self._conditions_cache: tuple[Condition, ...] | None = None
+        self._unchanged_decision: Decision | None = None  # the last one, if it changed nothing
 
     def set_plan(self, plan: Plan) -> None:
-        """Go by another plan; every node is judged anew unless the plan says the same."""
+        """Use another plan; every node is evaluated again unless the plans are equal."""
         if plan != self.plan:
             self._start(plan)
 
     def observe(self, view: NodeView) -> None:
-        """Take in how one node looks now; a look that shows nothing new costs nothing."""
+        """Take in the view of one node; an equal view costs nothing."""
         if self._views.get(view.name) == view:
             return
         self._views[view.name] = view
         self._changed[view.name] = None
 
     def forget(self, node: str) -> None:
-        """The node is gone, and none of our pods points at it any more."""
+        """Drop a node that does not exist and has none of our pods."""
         self._views.pop(node, None)
         self._changed.pop(node, None)
-        self._scope.drop(node)
-        self._stir()
+        self._scope.remove(node)
+        self._invalidate()
         before = self._assessments.pop(node, None)
         if before is not None:
-            self._books.remove(before)
-
-    def explain(self, node: str) -> Assessment | None:
-        """What was said of a node at the last decision."""
-        return self._assessments.get(node)
+            self._totals.remove(before)
 
     def assessments(self) -> Iterator[Assessment]:
-        """What was said of every node at the last decision, by name."""
+        """Return the assessments of the last decision, by node name; for tests and debugging."""
         return (self._assessments[name] for name in sorted(self._assessments))
 
     @property
-    def sums(self) -> Profile:
-        """The fleet in numbers."""
-        return self._books.sums
+    def sums(self) -> NodeCounts:
+        """The counts of all nodes, added up."""
+        return self._totals.sums
 
     @property
-    def moving(self) -> int:
-        """How many nodes were on their way at the last decision."""
-        return self._books.moving
+    def progressing(self) -> int:
+        """How many nodes were progressing at the last decision."""
+        return self._totals.progressing
 
     def decide(
         self, now: float, status: DaemonSetStatus, *, create_limit: int | None = None
     ) -> Decision:
-        """What to do now. The actions are taken as under way until their nodes are observed again.
+        """Decide what to do now. Actions count as pending until their nodes are observed again.
 
-        `create_limit` bounds the creates that are under way at a time, for a slow start after
-        refusals.
+        `create_limit` bounds the creates that are pending at a time, for a slow start after the API
+        server refused some.
         """
-        self._settle(now)
-        if self.plan.idle is not None:
-            return Decision((), status, self._books.wake_at, self.plan.idle)
-        actions = self._serve(now, create_limit)
-        if self._last is not None and self._last.status is status:
-            return self._last
-        if self._said is None:
-            self._said = describe(self._picture())
-        conditions = write_conditions(self._said, status.conditions, now)
-        written = write_status(self.plan, self.sums, status, conditions)
+        self._refresh(now)
+        actions = self._serve_queues(now, create_limit)
+        if self._unchanged_decision is not None and self._unchanged_decision.status is status:
+            return self._unchanged_decision
+        if self._conditions_cache is None:
+            self._conditions_cache = build_conditions(self._summary())
+        conditions = merge_conditions(self._conditions_cache, status.conditions, now)
+        written = build_status(self.plan, self.sums, status, conditions)
         notices = _notices(status.conditions, conditions)
-        decision = Decision(actions, written, self._books.wake_at, notices)
-        if written is status and not actions:
-            self._last = decision
+        failed_nodes = self._take_failed_nodes()
+        decision = Decision(actions, written, self._totals.wake_at, notices, failed_nodes)
+        if written is status and not actions and not failed_nodes:
+            self._unchanged_decision = decision
         return decision
 
-    def _serve(self, now: float, create_limit: int | None) -> tuple[PodAction, ...]:
-        """Grant what can be granted; where nothing could, nothing can until something changes."""
-        if create_limit in self._vain or not self._books.queued:
-            return ()
-        actions = _Round(self, now, create_limit).run()
-        if not actions:
-            self._vain.add(create_limit)
-        return tuple(actions)
+    def _take_failed_nodes(self) -> tuple[FailedNode, ...]:
+        if not self._failed_nodes:
+            return ()  # unless there is a defect in the evaluation
+        failed, self._failed_nodes = tuple(self._failed_nodes), []
+        return failed
 
-    def _picture(self) -> Picture:
-        books, plan = self._books, self.plan
+    def _summary(self) -> FleetSummary:
+        books, plan = self._totals, self.plan
         sums = books.sums
-        return Picture(
-            desired=sums.wanted,
+        return FleetSummary(
+            desired=sums.desired,
             updated=sums.updated,
             available=sums.available,
-            served=sums.served,
-            max_unavailable=resolve(plan.ds.strategy, sums.wanted).max_unavailable,
+            available_any=sums.available_any,
+            max_unavailable=resolve_limits(plan.ds.strategy, sums.desired).max_unavailable,
             held=sums.held,
-            to_come=sums.to_come,
-            moving=books.moving,
-            waiting=books.stuck,
+            not_started=sums.not_started,
+            progressing=books.progressing,
+            waiting=books.waiting,
             paused=plan.rolling and plan.ds.strategy.paused,
             on_delete=not plan.rolling,
-            clashing=sums.clashing,
+            port_conflict=sums.port_conflict,
             faults=plan.faults,
         )
 
-    # --- Keeping up --------------------------------------------------------------------------
+    # --- Evaluating changed nodes ------------------------------------------------------------
 
-    def _settle(self, now: float) -> None:
-        """Judge again every node that changed, whose time has come, or that the scope moved."""
-        self._changed.update(dict.fromkeys(self._books.ring(now)))
+    def _refresh(self, now: float) -> None:
+        """Evaluate every node that changed, is due, or entered or left the scope."""
+        self._changed.update(dict.fromkeys(self._totals.pop_due(now)))
         if not self._changed:
             return
-        self._stir()
+        self._invalidate()
         changed, self._changed = self._changed, {}
-        surveys: dict[str, Survey | None] = {name: self._survey(name) for name in changed}
-        for name in self._scope.settle():
-            if name not in surveys:
-                surveys[name] = None
+        facts: dict[str, TargetFacts | None] = {name: self._target_facts(name) for name in changed}
+        for name in self._scope.rebalance():
+            if name not in facts:
+                facts[name] = None
         if not self._assessments:
-            self._assessments = {name: self._assess(name, surveys[name], now) for name in surveys}
-            self._books.add_all(self._assessments.values())
+            self._assessments = {name: self._evaluate(name, facts[name], now) for name in facts}
+            self._totals.add_all(self._assessments.values())
             return
-        for name, found in surveys.items():
+        for name, found in facts.items():
             before = self._assessments.get(name)
-            made = self._assessments[name] = self._assess(name, found, now)
+            after = self._assessments[name] = self._evaluate(name, found, now)
             if before is None:
-                self._books.add(made)
+                self._totals.add(after)
             else:
-                self._books.replace(before, made)
+                self._totals.replace(before, after)
 
-    def _survey(self, name: str) -> Survey:
+    def _target_facts(self, name: str) -> TargetFacts:
         view = self._views[name]
-        found = survey(self.plan, view)
+        try:
+            found = target_facts(self.plan, view)
+        except Exception as error:
+            self._failed_nodes.append(FailedNode(name, error))
+            found = TargetFacts(holds_target=False, selected=False, eligibility=_NOT_EVALUATED)
         if view.node is None:
-            self._scope.drop(name)
+            self._scope.remove(name)
         else:
-            self._scope.put(
+            self._scope.update(
                 name,
                 holds_target=found.holds_target,
-                wanted=found.eligibility.should_run,
+                desired=found.eligibility.should_run,
                 selected=found.selected,
             )
         return found
 
-    def _assess(self, name: str, found: Survey | None, now: float) -> Assessment:
+    def _evaluate(self, name: str, found: TargetFacts | None, now: float) -> Assessment:
         in_scope = name in self._scope
-        return assess(
-            self.plan,
-            self._views[name],
-            in_scope=in_scope,
-            released=in_scope or self._scope.released(name),
-            now=now,
-            surveyed=found,
+        try:
+            return evaluate_node(
+                self.plan,
+                self._views[name],
+                in_scope=in_scope,
+                released=in_scope or self._scope.released(name),
+                now=now,
+                facts=found,
+            )
+        except Exception as error:
+            return self._skip_failed_node(name, found, error)
+
+    def _skip_failed_node(
+        self, name: str, found: TargetFacts | None, error: Exception
+    ) -> Assessment:
+        """Record the error and skip the node: one failing node must not stop the others."""
+        self._failed_nodes.append(FailedNode(name, error))
+        known = found or self._assessments.get(name)
+        eligibility = known.eligibility if known is not None else _NOT_EVALUATED
+        return skip_failed_node(self._views[name], eligibility, error, in_scope=name in self._scope)
+
+    # --- Serving the queues ------------------------------------------------------------------
+
+    def _serve_queues(self, now: float, create_limit: int | None) -> tuple[PodAction, ...]:
+        """Take the actions that limits allow: missing pods, then maintenance, then the rollout.
+
+        The totals include the actions that earlier queues took. A create limit that allowed no
+        action is remembered until an assessment changes.
+        """
+        if create_limit in self._exhausted_limits or not self._totals.queued:
+            return ()
+        turn = self._start_round(now, create_limit)
+        self._create(turn, Queue.CREATE, turn.creates)
+        self._change(turn, Queue.MAINTAIN, turn.changes)
+        if self.plan.surging:
+            self._replace_unready(turn, turn.limits.max_surge)
+            self._surge(turn)
+        elif self.plan.updating:
+            self._replace_unready(turn, turn.limits.max_unavailable)
+            self._update_ready(turn, turn.limits.max_unavailable)
+        if not turn.actions:
+            self._exhausted_limits.add(create_limit)
+        return tuple(turn.actions)
+
+    def _start_round(self, now: float, create_limit: int | None) -> _Round:
+        sums = self.sums
+        # A burst that rounds down to 0 would stop everything, so it is at least 1.
+        burst = max(1, scaled_value(self.plan.ds.burst, sums.desired, round_up=False))
+        creates = burst if create_limit is None else min(burst, create_limit)
+        return _Round(
+            now,
+            resolve_limits(self.plan.ds.strategy, sums.desired),
+            creates=max(0, creates - sums.creating),
+            changes=max(0, burst - sums.changing),
         )
 
-    def _grant(self, name: str, now: float) -> list[PodAction]:
-        """Do what the node wants; from now on it counts as written to."""
-        view = self._views[name]
-        actions = [
-            action
-            for step in self._assessments[name].steps
-            for action in build(self.plan, view, step, now)
-        ]
+    def _replace_unready(self, turn: _Round, limit: int) -> None:
+        room = replace_unready_room(limit, self._budget_counts(limit))
+        if room >= 0:
+            self._change(turn, Queue.REPLACE_UNREADY_NO_BUDGET, turn.changes, last_first=True)
+        self._change(turn, Queue.REPLACE_UNREADY, room, last_first=True)
+
+    def _update_ready(self, turn: _Round, limit: int) -> None:
+        room = update_ready_room(limit, self._budget_counts(limit))
+        if room >= 0:
+            self._change(turn, Queue.UPDATE_READY_NO_BUDGET, turn.changes, last_first=True)
+        self._change(turn, Queue.UPDATE_READY, room, last_first=True)
+
+    def _surge(self, turn: _Round) -> None:
+        limit = turn.limits.max_surge
+        self._create(turn, Queue.CREATE_BESIDE_TERMINATING, self._surge_room(limit))
+        self._create(turn, Queue.SURGE, self._surge_room(limit), last_first=True)
+
+    def _surge_room(self, limit: int) -> int:
+        sums = self.sums
+        outage = is_outage(sums.unreachable, limit=limit, desired=sums.desired)
+        return surge_room(limit, sums.two_pods, sums.unreachable_two_pods, outage=outage)
+
+    def _budget_counts(self, limit: int) -> BudgetCounts:
+        sums = self.sums
+        return with_unreachable(
+            BudgetCounts(
+                down=sums.down, under_way=sums.under_way, target_available=sums.target_available
+            ),
+            Unreachable(
+                nodes=sums.unreachable,
+                down=sums.unreachable_down,
+                under_way=sums.unreachable_under_way,
+                after_update=sums.unreachable_after_update,
+            ),
+            limit=limit,
+            desired=sums.desired,
+        )
+
+    def _create(self, turn: _Round, queue: Queue, room: int, *, last_first: bool = False) -> None:
+        turn.creates -= self._serve(turn, queue, min(room, turn.creates), last_first)
+
+    def _change(self, turn: _Round, queue: Queue, room: int, *, last_first: bool = False) -> None:
+        turn.changes -= self._serve(turn, queue, min(room, turn.changes), last_first)
+
+    def _serve(self, turn: _Round, queue: Queue, room: int, last_first: bool) -> int:
+        """Take the actions of the first nodes of a queue; return how many there were."""
+        waiting = self._totals.queues[queue]
+        if room <= 0 or not waiting:
+            return 0
+        # Slicing a SortedList iterates over the whole list; islice does not.
+        names = list(islice(reversed(waiting) if last_first else waiting, room))
+        made = [action for name in names for action in self._take_actions(name, turn.now)]
+        turn.actions += made
+        self._refresh(turn.now)
+        return len(made)
+
+    def _take_actions(self, name: str, now: float) -> list[PodAction]:
+        """Build the actions of a node's steps and record them as own writes of the node."""
+        view, before = self._views[name], self._assessments[name]
+        try:
+            actions = [
+                action
+                for step in before.steps
+                for action in build_actions(self.plan, view, step, now)
+            ]
+        except Exception as error:
+            facts = TargetFacts(holds_target=False, selected=False, eligibility=before.eligibility)
+            self._assessments[name] = self._skip_failed_node(name, facts, error)
+            self._totals.replace(before, self._assessments[name])
+            self._invalidate()
+            return []
         if actions:
-            writes = (*view.writes, *(as_write(action) for action in actions))
+            writes = (*view.writes, *(to_own_write(action) for action in actions))
             self.observe(msgspec.structs.replace(view, writes=writes))
         return actions
 
 
-class _Round:
-    """One decision: who waits is served queue by queue, each from sums that are up to date."""
-
-    def __init__(self, ledger: Ledger, now: float, create_limit: int | None) -> None:
-        self.ledger = ledger
-        self.now = now
-        plan, sums = ledger.plan, ledger.sums
-        self.limits: Limits = resolve(plan.ds.strategy, sums.wanted)
-        # A burst too small for one node would stop everything: one at a time at least.
-        burst = max(1, scale(plan.ds.burst, sums.wanted, round_up=False))
-        creates = burst if create_limit is None else min(burst, create_limit)
-        self.creates = max(0, creates - sums.creating)
-        self.changes = max(0, burst - sums.changing)
-        self.actions: list[PodAction] = []
-
-    def run(self) -> list[PodAction]:
-        """New nodes first, then what needs no budget, then the rollout."""
-        self._create(Queue.CREATE, self.creates)
-        self._change(Queue.WORK, self.changes)
-        if self.ledger.plan.surging:
-            self._cure(self.limits.max_surge)
-            self._surge()
-        elif self.ledger.plan.updating:
-            self._cure(self.limits.max_unavailable)
-            self._take(self.limits.max_unavailable)
-        return self.actions
-
-    def _cure(self, limit: int) -> None:
-        room = cure_room(limit, self._tally(limit))
-        if room >= 0:
-            self._change(Queue.CURE_FREE, self.changes, last_first=True)
-        self._change(Queue.CURE, room, last_first=True)
-
-    def _take(self, limit: int) -> None:
-        room = take_room(limit, self._tally(limit))
-        if room >= 0:
-            self._change(Queue.TAKE_FREE, self.changes, last_first=True)
-        self._change(Queue.TAKE, room, last_first=True)
-
-    def _surge(self) -> None:
-        limit = self.limits.max_surge
-        self._create(Queue.BESIDE, self._surge_room(limit))
-        self._create(Queue.SURGE, self._surge_room(limit), last_first=True)
-
-    def _surge_room(self, limit: int) -> int:
-        sums = self.ledger.sums
-        outage = is_outage(sums.lost, limit=limit, desired=sums.wanted)
-        return surge_room(limit, sums.doubled, sums.lost_doubled, outage=outage)
-
-    def _tally(self, limit: int) -> Tally:
-        sums = self.ledger.sums
-        return count(
-            Tally(down=sums.down, under_way=sums.under_way, proven=sums.proven),
-            Unreachable(
-                nodes=sums.lost,
-                down=sums.lost_down,
-                under_way=sums.lost_under_way,
-                moved=sums.lost_moved,
-            ),
-            limit=limit,
-            desired=sums.wanted,
-        )
-
-    def _create(self, queue: Queue, room: int, *, last_first: bool = False) -> None:
-        self.creates -= self._serve(queue, min(room, self.creates), last_first)
-
-    def _change(self, queue: Queue, room: int, *, last_first: bool = False) -> None:
-        self.changes -= self._serve(queue, min(room, self.changes), last_first)
-
-    def _serve(self, queue: Queue, room: int, last_first: bool) -> int:
-        """Grant the first nodes of a queue their wish; how many actions that took."""
-        waiting = self.ledger._books.queues[queue]
-        if room <= 0 or not waiting:
-            return 0
-        # A slice would first count through the whole list.
-        names = list(islice(reversed(waiting) if last_first else waiting, room))
-        made = [action for name in names for action in self.ledger._grant(name, self.now)]
-        self.actions += made
-        self.ledger._settle(self.now)
-        return len(made)
-
-
 def _notices(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> tuple[Notice, ...]:
-    """Events for trouble with the DaemonSet itself, when it is first found."""
+    """Return an Event for each exceptional condition that has just become True."""
     known = {each.type for each in before if each.status == "True"}
     return tuple(
         Notice("Warning", each.type, each.message)

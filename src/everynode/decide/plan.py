@@ -1,4 +1,4 @@
-"""What is the same for all nodes of a DaemonSet while its spec and its revisions stay the same."""
+"""Plan: what all nodes of a DaemonSet share while its spec and its revisions stay the same."""
 
 from __future__ import annotations
 
@@ -6,37 +6,51 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Fault, RollingType, UpdateType
+from everynode.api.daemonset import (
+    DaemonSet,
+    DaemonSetStatus,
+    FieldError,
+    RollingUpdateType,
+    UpdateStrategyType,
+)
 from everynode.api.keys import POD_TEMPLATE_GENERATION, REVISION_HASH
 from everynode.api.objects import Pod
-from everynode.api.selector import Matcher, SelectorError, compile_selector
-from everynode.decide.actions import Notice
-from everynode.decide.eligibility import ports_clash, read_facts
-from everynode.decide.revisions import Revision, carries
+from everynode.api.selector import LabelMatcher, SelectorError, compile_selector
+from everynode.decide.inplace.update import NextStep, next_step
+from everynode.decide.node.clock_skew import FutureTimes
+from everynode.decide.node.eligibility import host_ports_conflict, read_constraints
+from everynode.decide.revisions.target import (
+    Revision,
+    TemplateDefaults,
+    is_at_revision,
+    no_extra_defaults,
+    revision_order,
+)
 
-_NO_NODE = Matcher(())
+_NO_NODE = LabelMatcher(())
 
 
 class Plan:
-    """A DaemonSet, its target and its revisions, read once for all nodes. Never changed.
+    """A DaemonSet, its target and its revisions, prepared once for all nodes. Never changed.
 
-    Two plans are equal when they decide the same: our own status writes make no new plan.
+    Two plans are equal when they lead to the same decisions. The status is not part of a plan, so
+    our own status writes make no new one.
     """
 
     __slots__ = (
         "_matcher",
         "by_scheduler",
-        "clashing",
+        "constraints",
         "ds",
-        "facts",
+        "extra_defaults",
+        "fallback_hash",
         "faults",
-        "first",
+        "first_install",
         "from_hash",
         "hook",
-        "idle",
         "in_place",
         "min_ready_seconds",
-        "return_hash",
+        "port_conflicts",
         "revisions",
         "rolling",
         "surging",
@@ -53,99 +67,112 @@ class Plan:
         from_hash: str | None,
         *,
         by_scheduler: bool,
+        extra_defaults: TemplateDefaults,
     ) -> None:
         self.ds = ds
         self.target = target
         self.revisions = revisions
         self.from_hash = from_hash
-        self.by_scheduler = by_scheduler  # whether pods are pinned or given their nodeName
+        self.by_scheduler = by_scheduler  # pinned by affinity; otherwise nodeName is set
 
+        self.extra_defaults = extra_defaults  # set on templates before they are compared
         self.target_hash = target.hash
-        self.first = from_hash is None  # a first installation: nothing to hold nodes at
+        self.first_install = from_hash is None  # there is no revision to hold nodes at
         known = from_hash is not None and from_hash in revisions
-        # What a held node comes back as that has nothing of its own to say.
-        self.return_hash: str = from_hash if known and from_hash else target.hash
+        # The revision of a held node whose own is unknown, such as one without a pod (R3).
+        self.fallback_hash: str = from_hash if known and from_hash else target.hash
         self.hook = ds.pre_delete
         self.min_ready_seconds = ds.min_ready_seconds
-        self.idle = _idle(ds)  # what to say where nothing is to be done at all
         self._set_strategy()
         self._read_templates()
 
     def _set_strategy(self) -> None:
         strategy = self.ds.strategy
-        self.rolling = strategy.type is UpdateType.ROLLING
+        self.rolling = strategy.type is UpdateStrategyType.ROLLING
         self.updating = self.rolling and not strategy.paused
         self.surging = self.rolling and strategy.max_surge.value > 0
         self.in_place = (
-            self.rolling and strategy.rolling is RollingType.IN_PLACE and not self.surging
+            self.rolling and strategy.rolling is RollingUpdateType.IN_PLACE and not self.surging
         )
 
     def _read_templates(self) -> None:
-        self.facts = {hash: read_facts(each.template) for hash, each in self.revisions.items()}
-        wanted = self.facts[self.target_hash]
+        self.constraints = {
+            hash: read_constraints(each.template) for hash, each in self.revisions.items()
+        }
+        wanted = self.constraints[self.target_hash]
         self.in_place = self.in_place and not wanted.fault
-        # Revisions beside whose pods a target pod finds its host port taken.
-        self.clashing = frozenset(
-            hash for hash, facts in self.facts.items() if ports_clash(facts, wanted)
+        # Revisions whose pods hold a host port that a target pod needs.
+        self.port_conflicts = frozenset(
+            hash
+            for hash, constraints in self.constraints.items()
+            if host_ports_conflict(constraints, wanted)
         )
-        self._matcher: Matcher | None = None
+        self._matcher: LabelMatcher | None = None
         faults = [*self.ds.faults]
         if wanted.fault:
-            faults.append(Fault("spec.template", wanted.fault))
+            faults.append(FieldError("spec.template", wanted.fault))
         affinity = "spec.template.spec.affinity.nodeAffinity.required"
-        faults += [Fault(affinity, fault) for fault in wanted.matcher.faults]
+        faults += [FieldError(affinity, fault) for fault in wanted.matcher.faults]
         if self.rolling and self.ds.strategy.selector is not None:
             try:
                 self._matcher = compile_selector(self.ds.strategy.selector)
             except SelectorError as error:
                 path = "spec.updateStrategy.rollingUpdate.selector"
-                faults.append(Fault(path, f"selects no node: {error}"))
+                faults.append(FieldError(path, f"selects no node: {error}"))
                 self._matcher = _NO_NODE
         self.faults = tuple(faults)
 
-    def carries(self, pod: Pod) -> bool:
-        """Whether the pod is at the target."""
+    def is_at_target(self, pod: Pod) -> bool:
+        """Whether the pod is at the target revision."""
         labels = pod.metadata.labels
         if labels.get(REVISION_HASH) == self.target_hash:
             return True
-        # Only native pods carry the second label; the rest of the question costs more.
-        return POD_TEMPLATE_GENERATION in labels and carries(pod, self.target)
+        # Only native pods carry the second label; the full comparison costs more.
+        return POD_TEMPLATE_GENERATION in labels and is_at_revision(pod, self.target)
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether the update's node selector lets the target onto a node with these labels."""
+        """Whether rollingUpdate.selector matches these node labels."""
         matcher = self._matcher
         return matcher is None or (matcher is not _NO_NODE and matcher.matches(labels))
 
     def revision_of(self, pod: Pod) -> Revision | None:
-        """The revision a pod was made from; None if it is lost or cannot be read."""
-        facts = self.facts.get(pod.hash)
-        return None if facts is None or facts.fault else self.revisions[pod.hash]
+        """Return the revision of a pod; None if it does not exist or its template is unreadable."""
+        constraints = self.constraints.get(pod.hash)
+        return None if constraints is None or constraints.fault else self.revisions[pod.hash]
 
-    def clashes(self, pod: Pod) -> bool:
-        """Whether a target pod beside this one finds its host port taken.
+    def next_in_place_step(self, pod: Pod, *, now: float, ahead: FutureTimes) -> NextStep:
+        """Return the next step of an in-place update of this pod to the target (R6)."""
+        return next_step(
+            pod,
+            self.revision_of(pod),
+            self.target,
+            now=now,
+            ahead=ahead,
+            extra_defaults=self.extra_defaults,
+        )
 
-        Of a pod whose revision is lost it is assumed that it holds the target's own ports.
+    def has_port_conflict(self, pod: Pod) -> bool:
+        """Whether this pod holds a host port that a target pod needs.
+
+        A pod whose revision does not exist is assumed to hold the ports of the target.
         """
         hash = pod.hash if pod.hash in self.revisions else self.target_hash
-        return hash in self.clashing
+        return hash in self.port_conflicts
 
     def _identity(self) -> tuple[object, ...]:
-        return self.ds, self.target, self.revisions, self.from_hash, self.by_scheduler
+        return (
+            self.ds,
+            self.target,
+            self.revisions,
+            self.from_hash,
+            self.by_scheduler,
+            self.extra_defaults,
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self._identity() == other._identity()
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _idle(ds: DaemonSet) -> tuple[Notice, ...] | None:
-    """None for a DaemonSet that is worked on; one that is deleted or selects all pods is not."""
-    if ds.metadata.deletion_timestamp is not None:
-        return ()
-    if ds.selector.match_labels or ds.selector.match_expressions:
-        return None
-    message = "the selector is empty and would select every pod: name the labels of your pods"
-    return (Notice("Warning", "SelectingAll", message),)
 
 
 def make_plan(
@@ -155,13 +182,15 @@ def make_plan(
     from_hash: str | None,
     *,
     by_scheduler: bool = True,
+    extra_defaults: TemplateDefaults = no_extra_defaults,
 ) -> Plan:
-    """The plan for a DaemonSet whose target was chosen among its revisions.
+    """Return the plan of a DaemonSet whose target was chosen among its revisions.
 
-    The status, and versions that move with every write, are left out.
+    The status and the resource versions, which change with every write, are left out.
     """
-    by_hash = {each.hash: _settled(each) for each in revisions}
-    by_hash[target.hash] = _settled(target)
+    # If several revisions have the same hash, the newest is used.
+    by_hash = {each.hash: _without_versions(each) for each in sorted(revisions, key=revision_order)}
+    by_hash[target.hash] = _without_versions(target)
     return Plan(
         msgspec.structs.replace(
             ds,
@@ -172,8 +201,9 @@ def make_plan(
         dict(sorted(by_hash.items())),
         from_hash,
         by_scheduler=by_scheduler,
+        extra_defaults=extra_defaults,
     )
 
 
-def _settled(revision: Revision) -> Revision:
+def _without_versions(revision: Revision) -> Revision:
     return msgspec.structs.replace(revision, resource_version="", number=0)

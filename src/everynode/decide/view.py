@@ -1,4 +1,4 @@
-"""What was observed: the inputs of every decision."""
+"""NodeView: one node as observed. It is the input of every decision about the node."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import enum
 import msgspec
 
 from everynode.api.objects import Node, Pod
+from everynode.decide.node.clock_skew import FutureTimes
 
 
-class Pending(enum.Enum):
-    """Our own write on a node that is under way or not seen yet."""
+class WriteKind(enum.Enum):
+    """The kind of an own write that the cache does not show yet."""
 
     CREATE = "create"
     DELETE = "delete"
@@ -18,18 +19,21 @@ class Pending(enum.Enum):
 
 
 class OwnWrite(msgspec.Struct, frozen=True):
-    """One own write that the cache does not show yet; the node counts at the worse of both."""
+    """One own write that the cache does not show yet.
 
-    kind: Pending
+    Until then the node is counted at the worse of its states before and after the write.
+    """
+
+    kind: WriteKind
     uid: str = ""  # of the pod deleted or patched
     revision: str = ""  # of the pod created
 
 
 class NodeView(msgspec.Struct, frozen=True):
-    """One node as seen now: the node, the DaemonSet's own pods there, own writes not seen yet.
+    """One node as observed: the Node, the DaemonSet's own pods on it, own writes not seen yet.
 
-    `node` is None where pods point at a node that does not exist. `retry_at` holds back
-    further attempts after a refused write on this node.
+    `node` is None if pods are pinned to a node that does not exist. After a refused write nothing
+    is written on this node before `retry_at`.
     """
 
     name: str
@@ -38,6 +42,7 @@ class NodeView(msgspec.Struct, frozen=True):
     writes: tuple[OwnWrite, ...] = ()
     retry_at: float = 0.0
     trouble: str = ""  # why the last write on this node was refused, for the condition
-    strangers: tuple[str, ...] = ()  # uids of foreign pods that hold the name we would use
-    # The pod whose resize the API server refused for good, and the hash it carried then.
+    strangers: tuple[str, ...] = ()  # uids of foreign pods that have the name we would use
+    # uid and revision hash of a pod whose resize the API server refused and will always refuse.
     unresizable: tuple[str, str] = ("", "")
+    ahead: FutureTimes = ()  # times of its pods that were in the future when first seen

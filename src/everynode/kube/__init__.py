@@ -1,1 +1,1 @@
-"""How we talk to Kubernetes: requests as values, transports, list and watch, caches."""
+"""Kubernetes client: requests as values, transports, list and watch, caches."""

@@ -1,20 +1,20 @@
-"""Sending requests and understanding the answers, with bounds on everything."""
+"""Client: sends requests to one API server; retries reads, bounds writes, raises API errors."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Final, TypeVar
 
 import msgspec
 
+from everynode.api.decode import NAMELESS, DecodeError, read_key_and_uid
+from everynode.api.json_parts import elements, members
 from everynode.clock import Clock
 from everynode.kube import verbs
 from everynode.kube.errors import (
-    Asked,
     KubeError,
+    RequestInfo,
     TooManyRequests,
     Unavailable,
     UnknownOutcome,
@@ -29,17 +29,17 @@ from everynode.kube.verbs import EVERYTHING, Scope
 
 T = TypeVar("T")
 
-WRITE_SECONDS: Final = 10.0  # how long the server may work on a write when nobody says less
+WRITE_SECONDS: Final = 10.0  # how long the server may work on a write, unless `permit` gives less
 READ_ATTEMPTS: Final = 4
-_FIRST_PAUSE: Final = 0.25
-_LONGEST_PAUSE: Final = 5.0
+_FIRST_BACKOFF: Final = 0.25
+_MAX_BACKOFF: Final = 5.0
 
 
-class MayNotWrite(KubeError):
-    """We are not, or no longer surely, the leader: the write was not sent."""
+class NotLeader(KubeError):
+    """We are not the leader, or cannot be sure to be: the write was not sent."""
 
 
-def _always() -> float:
+def _write_seconds() -> float:
     return WRITE_SECONDS
 
 
@@ -52,9 +52,8 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-# What decoders raise: msgspec's errors are ValueErrors, but for JSON too deep to be true.
+# Exceptions of decoders: msgspec's are ValueErrors; JSON nested too deep raises RecursionError.
 UNREADABLE: Final = (ValueError, RecursionError)
-_DEEPEST: Final = 11_000  # an API server refuses JSON of more than 10,000 levels
 _page_decoder: Final = msgspec.json.Decoder(_Page)
 
 
@@ -66,43 +65,55 @@ class Page(msgspec.Struct, frozen=True):
     token: str
 
 
-def _read(
+def _decode_response(
     decode: Callable[[bytes], T], response: Response, request: Request, error: type[KubeError]
 ) -> T:
-    """The answer, or the error that stands for one which no API server gives, but a proxy may."""
+    """Decode a response; raises `error` where it is not JSON of the kind, as proxies may send."""
     try:
         return decode(response.body)
     except UNREADABLE as why:
-        asked = describe(request)
-        raise error(f"the answer makes no sense: {why}", asked=asked) from why
+        request_info = describe(request)
+        raise error(f"the response cannot be decoded: {why}", request_info=request_info) from why
 
 
-def _decode_deep(body: bytes) -> _Page:
-    """API servers store what is nested deeper than Python goes; it must not hide the others."""
-    usual = sys.getrecursionlimit()
-    sys.setrecursionlimit(_DEEPEST)
-    try:
-        return _page_decoder.decode(body)
-    finally:
-        sys.setrecursionlimit(usual)
+def describe_unreadable(resource: Resource, body: bytes, error: Exception) -> str:
+    """Return which object cannot be decoded, and why."""
+    if isinstance(error, DecodeError):
+        return str(error)
+    return f"{resource.kind} {read_key_and_uid(body)[0] or NAMELESS}: {error}"
 
 
 def decode_page(body: bytes) -> Page:
-    """Split a list into its items; their bytes live only as long as the page does."""
+    """Split a page of a list into its items, which are views into the page's bytes.
+
+    API servers store objects that no decoder accepts: with half of a surrogate pair in the data of
+    a revision, or nested deeper than Python's limit. One of them must not hide the others.
+    """
     try:
         page = _page_decoder.decode(body)
-    except RecursionError:
-        page = _decode_deep(body)
+    except UNREADABLE:
+        page = _split_page(body)
     return Page(page.items or [], page.metadata.version, page.metadata.token)
 
 
-class Client:
-    """Talks to one API server.
+def _split_page(body: bytes) -> _Page:
+    """Split a page by its brackets, whether its items can be decoded or not."""
+    parts = members(body)
+    if b"items" not in parts:
+        raise ValueError("a list has no items")
+    metadata = msgspec.json.decode(parts.get(b"metadata", b"{}"), type=_Page.Meta)
+    items = [] if parts[b"items"] == b"null" else elements(parts[b"items"])
+    return _Page(metadata, [msgspec.Raw(item) for item in items])
 
-    Reads are repeated a few times, writes never. At most `writes_at_once` writes are under way,
-    and each asks `permit` just before it is sent how many seconds the server may take over it;
-    zero or less refuses it. `meter` hears of every write that was sent: what was asked, and `ok`
-    or the name of the error.
+
+class Client:
+    """Sends requests to one API server.
+
+    Reads are retried a few times, writes never. At most `writes_at_once` writes are in flight.
+    `permit` is called just before a write is sent and returns how many seconds the server may take
+    for it; at zero or less it is not sent. `meter` is called for every write that was sent, with
+    the request and `ok` or the name of the error. `left_out` is called for every object of a list
+    that cannot be decoded.
     """
 
     def __init__(
@@ -111,15 +122,17 @@ class Client:
         clock: Clock,
         *,
         writes_at_once: int = 32,
-        permit: Callable[[], float] = _always,
-        meter: Callable[[Asked, str], None] | None = None,
+        permit: Callable[[], float] = _write_seconds,
+        meter: Callable[[RequestInfo, str], None] | None = None,
+        left_out: Callable[[Resource, str], None] | None = None,
     ) -> None:
         self.transport = transport
         self._clock = clock
         self._permit = permit
         self._meter = meter
+        self._left_out = left_out
         self._slots = asyncio.Semaphore(writes_at_once)
-        self._under_way = 0
+        self._in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._uncertain_until = float("-inf")
@@ -127,15 +140,15 @@ class Client:
     async def read(
         self, request: Request, decode: Callable[[bytes], T], *, attempts: int = READ_ATTEMPTS
     ) -> T:
-        """Read something, trying again while the server cannot serve."""
+        """Send a GET; retries while the server cannot serve it."""
         for attempt in range(attempts):
             try:
                 response = await self._send(request)
-                return _read(decode, response, request, Unavailable)
+                return _decode_response(decode, response, request, Unavailable)
             except (Unavailable, TooManyRequests) as error:
                 if attempt == attempts - 1:
                     raise
-                await self._clock.sleep(self._pause(attempt, error.retry_after))
+                await self._clock.sleep(self._backoff(attempt, error.retry_after))
         raise AssertionError("unreachable")
 
     async def read_all(
@@ -147,13 +160,18 @@ class Client:
     ) -> list[T]:
         """Read a whole collection, page by page, in its most recent state.
 
-        One object that we cannot read must not keep us from all the others: it is left out.
+        An object that cannot be decoded is left out and reported, so that it does not hide the
+        others.
         """
         found: list[T] = []
         async for page in self.pages(resource, scope=scope):
             for item in page.items:
-                with contextlib.suppress(*UNREADABLE):
-                    found.append(decode(bytes(item)))
+                body = bytes(item)
+                try:
+                    found.append(decode(body))
+                except UNREADABLE as error:
+                    if self._left_out is not None:
+                        self._left_out(resource, describe_unreadable(resource, body, error))
         return found
 
     async def pages(self, resource: Resource, *, scope: Scope = EVERYTHING) -> AsyncIterator[Page]:
@@ -168,19 +186,19 @@ class Client:
                 return
 
     async def write(self, request: Request, decode: Callable[[bytes], T]) -> T:
-        """Write something once.
+        """Send a write once.
 
-        Raises UnknownOutcome when it may have happened, MayNotWrite when it was not sent.
+        Raises UnknownOutcome when it may have happened, NotLeader when it was not sent.
         """
         async with self._slots:
             seconds = self._permit()
             if seconds <= 0:
-                raise MayNotWrite("not the leader", asked=describe(request))
-            response = await self._send_write(verbs.limited(request, seconds))
-            return _read(decode, response, request, UnknownOutcome)
+                raise NotLeader("not the leader", request_info=describe(request))
+            response = await self._send_write(verbs.with_timeout(request, seconds))
+            return _decode_response(decode, response, request, UnknownOutcome)
 
     async def settle(self) -> None:
-        """Wait until no write of ours is under way: each is answered, or refused by its limit."""
+        """Wait until no write can take effect any more: each has its response, or is too late."""
         await self._idle.wait()
         await self._clock.sleep(self._uncertain_until - self._clock.monotonic())
 
@@ -190,7 +208,7 @@ class Client:
 
     async def _send_write(self, request: Request) -> Response:
         expires = self._clock.monotonic() + request.timeout
-        self._under_way += 1
+        self._in_flight += 1
         self._idle.clear()
         result = "ok"
         try:
@@ -203,8 +221,8 @@ class Client:
         finally:
             if self._meter is not None:
                 self._meter(describe(request), result)
-            self._under_way -= 1
-            if not self._under_way:
+            self._in_flight -= 1
+            if not self._in_flight:
                 self._idle.set()
 
     async def _send(self, request: Request) -> Response:
@@ -216,7 +234,7 @@ class Client:
             raise from_response(request, response)
         return response
 
-    def _pause(self, attempt: int, retry_after: float | None) -> float:
-        longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
+    def _backoff(self, attempt: int, retry_after: float | None) -> float:
+        longest = min(_MAX_BACKOFF, _FIRST_BACKOFF * 2**attempt)
         pause = self._clock.jitter(longest / 2, longest)
-        return max(pause, min(retry_after or 0.0, _LONGEST_PAUSE))
+        return max(pause, min(retry_after or 0.0, _MAX_BACKOFF))

@@ -1,4 +1,4 @@
-"""What a refusal means: one tree of errors by what the caller should do about it."""
+"""API errors: one tree of exceptions, classified by what the caller should do."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": 
 
 
 class KubeError(Exception):
-    """The server did not do what was asked.
+    """The request failed.
 
-    `message` is the server's own; `verb`, `resource`, `namespace` and `name` say what was asked.
-    `retry_after` is set where the server said when to come back.
+    `message` is the server's own; `asked` describes the request. `retry_after` is set where the
+    server sent how long to wait.
     """
 
     def __init__(
@@ -24,25 +24,29 @@ class KubeError(Exception):
         message: str,
         *,
         status: int = 0,
-        asked: Asked | None = None,
+        request_info: RequestInfo | None = None,
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.status = status
-        self.asked = asked or Asked()
+        self.request_info = request_info or RequestInfo()
         self.retry_after = retry_after
 
     def __str__(self) -> str:
-        return f"cannot {self.asked}: {self.message}" if self.asked.verb else self.message
+        return (
+            f"cannot {self.request_info}: {self.message}"
+            if self.request_info.verb
+            else self.message
+        )
 
 
 class Conflict(KubeError):
-    """The object is no longer what the precondition said: look again, decide again."""
+    """The object has changed since it was read: read it again, decide again."""
 
 
 class AlreadyExists(KubeError):
-    """The name is taken: look at who holds it."""
+    """The name is taken: read the object that has it."""
 
 
 class NotFound(KubeError):
@@ -62,11 +66,11 @@ class Invalid(KubeError):
 
 
 class Forbidden(KubeError):
-    """We lack a permission; somebody must grant it, so keep trying at leisure."""
+    """RBAC refused: an administrator has to grant a permission; retry slowly."""
 
 
 class Denied(KubeError):
-    """Admission refused the object: a policy, a webhook, or one of the meanings below."""
+    """Admission refused the object: a policy, a webhook, or one of the reasons below."""
 
 
 class NamespaceTerminating(Denied):
@@ -82,19 +86,19 @@ class Unauthorized(KubeError):
 
 
 class TooManyRequests(KubeError):
-    """The server asks us to slow down; `retry_after` says for how long."""
+    """The server limits our rate; `retry_after` is how long to wait."""
 
 
 class Unavailable(KubeError):
-    """The server was not reached, or could not serve; nothing was changed."""
+    """The server was not reached, or could not serve; nothing has changed."""
 
 
 class UnknownOutcome(KubeError):
-    """A write may have happened or not: settle it by reading the object live."""
+    """A write may have happened or not: read the object live to find out."""
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """A request in the words RBAC uses, for messages people can act upon."""
+class RequestInfo(msgspec.Struct, frozen=True):
+    """A request in RBAC's terms, for messages that people can act upon."""
 
     verb: str = ""
     resource: str = ""  # with group and subresource: daemonsets.apps/status
@@ -106,15 +110,15 @@ class Asked(msgspec.Struct, frozen=True):
         return f"{self.verb} {self.resource}{f' {self.name}' if self.name else ''}{where}"
 
 
-def describe(request: Request) -> Asked:
-    """Say in RBAC's words what a request asks."""
+def describe(request: Request) -> RequestInfo:
+    """Describe a request in RBAC's terms."""
     parts = request.path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, rest = "", parts[2:]
     elif parts[0] == "apis" and len(parts) > 3:
         group, rest = parts[1], parts[3:]
     else:
-        return Asked(verb=_VERBS.get(request.method, "get"), resource=request.path)
+        return RequestInfo(verb=_VERBS.get(request.method, "get"), resource=request.path)
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]
@@ -122,7 +126,7 @@ def describe(request: Request) -> Asked:
     resource = f"{rest[0]}.{group}" if group else rest[0]
     if len(rest) > 2:
         resource = f"{resource}/{rest[2]}"
-    return Asked(verb=_verb(request, name), resource=resource, namespace=namespace, name=name)
+    return RequestInfo(verb=_verb(request, name), resource=resource, namespace=namespace, name=name)
 
 
 def _verb(request: Request, name: str) -> str:
@@ -133,7 +137,7 @@ def _verb(request: Request, name: str) -> str:
     return "get" if name else "list"
 
 
-# --- From an answer to its meaning ---------------------------------------------------------------
+# --- From a response to an error -----------------------------------------------------------------
 
 
 class _Cause(msgspec.Struct, frozen=True):
@@ -161,37 +165,39 @@ _status_decoder: Final = msgspec.json.Decoder(_Status)
 
 
 def from_response(request: Request, response: Response) -> KubeError:
-    """Return the meaning of an answer that is not a success."""
+    """Return the error of a response that is not a success."""
     status = _decode_status(response.body)
     retry_after = _retry_after(response.headers.get("retry-after", ""), status)
-    meaning = _meaning(request, response.status, status)
-    asked = describe(request)
-    message = status.message or _plain_text(response)
-    if meaning is NotServed:
-        message = f"the server does not know {asked.resource}"
-    return meaning(message, status=response.status, asked=asked, retry_after=retry_after)
+    error_class = _error_class(request, response.status, status)
+    request_info = describe(request)
+    message = status.message or _first_line(response)
+    if error_class is NotServed:
+        message = f"the server does not know {request_info.resource}"
+    return error_class(
+        message, status=response.status, request_info=request_info, retry_after=retry_after
+    )
 
 
 def from_status(request: Request, body: bytes) -> KubeError:
-    """Return the meaning of a Status that came as the ERROR event of a watch."""
+    """Return the error of a Status that came as the ERROR event of a watch."""
     status = _decode_status(body)
     return from_response(request, Response(status.code or 500, body))
 
 
 def from_transport(request: Request, error: TransportError) -> KubeError:
-    """Return the meaning of an answer that never came."""
+    """Return the error of a request that got no response."""
     unknown = error.sent and request.method in _VERBS
-    return (UnknownOutcome if unknown else Unavailable)(str(error), asked=describe(request))
+    return (UnknownOutcome if unknown else Unavailable)(str(error), request_info=describe(request))
 
 
-def _meaning(request: Request, code: int, status: _Status) -> type[KubeError]:
+def _error_class(request: Request, code: int, status: _Status) -> type[KubeError]:
     if code >= 500:
-        return _server_error(request, code, status)
+        return _classify_server_error(request, code, status)
     match code:
         case 401:
             return Unauthorized
         case 403:
-            return _forbidden(status)
+            return _classify_forbidden(status)
         case 404:
             return NotFound if status.kind == "Status" and status.details.kind else NotServed
         case 409:
@@ -199,52 +205,52 @@ def _meaning(request: Request, code: int, status: _Status) -> type[KubeError]:
         case 410:
             return Gone
         case 422 if any(cause.field == "metadata.uid" for cause in status.details.causes):
-            # A patch names the uid it means; another object has taken the name.
+            # The uid in a patch is a precondition; another object has taken the name.
             return Conflict
         case 429:
             return TooManyRequests
-    return Denied if _from_webhook(status) else Invalid
+    return Denied if _is_from_webhook(status) else Invalid
 
 
-def _forbidden(status: _Status) -> type[KubeError]:
+def _classify_forbidden(status: _Status) -> type[KubeError]:
     if any(cause.reason == "NamespaceTerminating" for cause in status.details.causes):
         return NamespaceTerminating
     if "exceeded quota" in status.message:
         return QuotaExceeded
-    # RBAC says that somebody "cannot" do something to a resource; every other 403 is admission.
+    # RBAC's message is: user "cannot" <verb> "resource"; other 403s come from admission.
     if "cannot " in status.message and " resource " in status.message:
         return Forbidden
-    return Denied if " is forbidden: " in status.message or _from_webhook(status) else Forbidden
+    return Denied if " is forbidden: " in status.message or _is_from_webhook(status) else Forbidden
 
 
-def _server_error(request: Request, code: int, status: _Status) -> type[KubeError]:
+def _classify_server_error(request: Request, code: int, status: _Status) -> type[KubeError]:
     if request.method not in _VERBS:
         return Unavailable
-    if "failed calling webhook" in status.message or _from_webhook(status):
+    if "failed calling webhook" in status.message or _is_from_webhook(status):
         return Denied  # admission comes before storage: nothing was written
     if code == 503 and status.kind == "Status":
-        return Unavailable  # the server itself says that it did not serve; proxies say anything
-    # 500 and 504 also come when etcd did not answer in time, and it may have committed.
+        return Unavailable  # from the API server itself, not from a proxy: nothing was written
+    # 500 and 504 are also sent when etcd did not respond in time; it may have committed.
     return UnknownOutcome
 
 
-def _from_webhook(status: _Status) -> bool:
+def _is_from_webhook(status: _Status) -> bool:
     return status.message.startswith("admission webhook ")
 
 
 def _decode_status(body: bytes) -> _Status:
     try:
         return _status_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         return _Status()
 
 
 def _retry_after(header: str, status: _Status) -> float | None:
-    if header.isdigit():
+    if header.isascii() and header.isdigit() and len(header) <= 9:
         return float(header)
     return float(status.details.retry_after_seconds) or None
 
 
-def _plain_text(response: Response) -> str:
+def _first_line(response: Response) -> str:
     text = response.body[:200].decode("utf-8", "replace").strip().splitlines()
     return f"HTTP {response.status}{f': {text[0]}' if text else ''}"

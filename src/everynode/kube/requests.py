@@ -1,4 +1,4 @@
-"""Requests and answers as values: what is asked, apart from how it is sent."""
+"""Requests and responses as values, independent of the transport that carries them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
-    """One whole answer of an API server."""
+    """One whole response of an API server."""
 
     status: int
     body: bytes = b""
@@ -35,5 +35,5 @@ class Response(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ok(self) -> bool:
-        """Whether the server did what was asked."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300

@@ -1,4 +1,4 @@
-"""Which kinds we ask for, and where an API server keeps them."""
+"""Resources: the API kinds that Everynode uses, with group, version and path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Resource(msgspec.Struct, frozen=True, gc=False):
-    """A kind as the server's paths name it."""
+    """A resource of the API: group, version, plural and kind."""
 
     group: str
     version: str
@@ -18,16 +18,16 @@ class Resource(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def api_version(self) -> str:
-        """What objects of this kind write into `apiVersion`."""
+        """The `apiVersion` of objects of this kind."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def full_name(self) -> str:
-        """The name people give it to kubectl and find in RBAC errors: `daemonsets.apps`."""
+        """The name for kubectl and in RBAC errors: `daemonsets.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "", name: str = "", *, subresource: str = "") -> str:
-        """The path of one object, of a namespace's collection or of the whole collection."""
+        """Return the path of one object, of a namespace's collection or of the whole collection."""
         if name and self.namespaced and not namespace:
             raise ValueError(f"{self.full_name} {name!r}: a namespace is needed")
         where = f"namespaces/{namespace}/" if namespace and self.namespaced else ""

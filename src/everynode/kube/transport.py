@@ -1,7 +1,7 @@
-"""The transport interface: bytes in, bytes out, whoever carries them.
+"""Transport interface: carries requests to an API server and brings back responses and streams.
 
 The real one speaks HTTP; the embedded server offers one in process, through the same handler that
-serves HTTP; the simulator wraps either to lose, delay and repeat what passes through.
+serves HTTP; the simulator wraps either to lose, delay and repeat requests and responses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Event = tuple[str, bytes]  # of a watch: its type, and the JSON of its object
 
 
 class TransportError(Exception):
-    """The server was not reached or did not answer; `sent` says whether it may have acted."""
+    """The server was not reached or did not respond; with `sent` it may have acted anyway."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class TransportError(Exception):
 
 
 class Stream(Protocol):
-    """An answer that arrives line by line, as watches do."""
+    """A response that arrives line by line: a watch."""
 
     status: int
     headers: dict[str, str]
@@ -35,20 +35,20 @@ class Stream(Protocol):
         ...
 
     async def read(self) -> bytes:
-        """Everything that is left: the Status of a refused watch."""
+        """Return the rest of the response: the Status of a refused watch."""
         ...
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
 @runtime_checkable
-class Direct(Protocol):
-    """A stream inside one process: nobody has to write events as lines and read them again."""
+class InProcessStream(Protocol):
+    """A stream inside one process; it spares encoding events as lines and decoding them again."""
 
     async def event(self) -> Event | None:
-        """Return the next event, or nothing when the stream has ended."""
+        """Return the next event, or None when the stream has ended."""
         ...
 
 
@@ -56,11 +56,11 @@ class Transport(Protocol):
     """Carries requests to one API server."""
 
     async def send(self, request: Request) -> Response:
-        """Send a request and wait for the whole answer; raises TransportError."""
+        """Send a request and wait for the whole response; raises TransportError."""
         ...
 
     async def open(self, request: Request) -> Stream:
-        """Send a request whose answer is a stream of lines; raises TransportError."""
+        """Send a request whose response is a stream of lines; raises TransportError."""
         ...
 
     async def close(self) -> None:

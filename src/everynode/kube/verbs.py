@@ -1,4 +1,4 @@
-"""Building the requests we make: one function for each thing one can ask of an API server."""
+"""Verbs: functions that build requests, one for each verb of the Kubernetes API."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import msgspec
 from everynode.kube.requests import APPLY_PATCH, JSON, MERGE_PATCH, Request
 from everynode.kube.resources import Resource
 
-PAGE: Final = 500  # objects per page of a list: kubectl's and client-go's size
-_MUTATING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# How much longer than the server we wait for its answer to a write.
-_ANSWER_GRACE: Final = 2.0
+PAGE_SIZE: Final = 500  # objects per page of a list: kubectl's and client-go's size
+_WRITE_METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+# Seconds that we wait for the response to a write after the server's own limit.
+_RESPONSE_GRACE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which objects of a collection are meant; everything, unless something is said."""
+    """A part of a collection: a namespace, labels, fields; by default all of it."""
 
     namespace: str = ""
     labels: str = ""
@@ -31,7 +31,7 @@ Query = tuple[tuple[str, str], ...]
 
 def is_write(request: Request) -> bool:
     """Whether the request may change something on the server."""
-    return request.method in _MUTATING
+    return request.method in _WRITE_METHODS
 
 
 def get(resource: Resource, name: str, *, namespace: str = "", subresource: str = "") -> Request:
@@ -44,14 +44,14 @@ def list_page(
     *,
     scope: Scope = EVERYTHING,
     token: str = "",
-    limit: int = PAGE,
+    limit: int = PAGE_SIZE,
 ) -> Request:
     """Read one page of a collection.
 
-    The resource version is left out: the server then answers with the most recent state, which
-    is what makes a decision after a start or a leader change safe.
+    The resource version is left out: the server then returns the most recent state, so that
+    decisions after a start or a change of the leader are safe.
     """
-    query = _present(
+    query = _non_empty(
         ("labelSelector", scope.labels),
         ("fieldSelector", scope.fields),
         ("limit", str(limit) if limit else ""),
@@ -68,7 +68,7 @@ def watch(
     scope: Scope = EVERYTHING,
 ) -> Request:
     """Watch a collection from a resource version on, with bookmarks."""
-    query = _present(
+    query = _non_empty(
         ("watch", "true"),
         ("allowWatchBookmarks", "true"),
         ("resourceVersion", version),
@@ -85,8 +85,8 @@ def watch_list(
     seconds: int,
     scope: Scope = EVERYTHING,
 ) -> Request:
-    """Watch a collection, beginning with what is there now, as one consistent stream."""
-    query = _present(
+    """Watch a collection as one consistent stream that begins with its present objects."""
+    query = _non_empty(
         ("watch", "true"),
         ("allowWatchBookmarks", "true"),
         ("sendInitialEvents", "true"),
@@ -142,7 +142,7 @@ def patch(
     dry_run: bool = False,
     accept: str = JSON,
 ) -> Request:
-    """Change an object by a JSON, merge or strategic patch; its media type is the `kind`."""
+    """Patch an object by a JSON, merge or strategic patch; `kind` is its media type."""
     path = resource.path(namespace, name, subresource=subresource)
     query = _write_query(manager, dry_run=dry_run)
     return Request("PATCH", path, query, _encode(body), kind, accept)
@@ -158,7 +158,7 @@ def apply(
     force: bool = False,
     dry_run: bool = False,
 ) -> Request:
-    """Apply a configuration on the server's side, creating the object if it is missing."""
+    """Apply a configuration (server-side apply); it creates the object if it is missing."""
     query = (*_write_query(manager, dry_run=dry_run), ("force", "true" if force else "false"))
     path = resource.path(namespace, name)
     return Request("PATCH", path, query, _encode(body), APPLY_PATCH)
@@ -178,7 +178,7 @@ def delete(
 ) -> Request:
     """Delete an object, if it is still the one with this uid at this resource version."""
     options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
-    preconditions = dict(_present(("uid", uid), ("resourceVersion", version)))
+    preconditions = dict(_non_empty(("uid", uid), ("resourceVersion", version)))
     if preconditions:
         options["preconditions"] = preconditions
     if grace_seconds is not None:
@@ -191,18 +191,18 @@ def delete(
     return Request("DELETE", path, body=_encode(options), accept=accept)
 
 
-def limited(request: Request, seconds: float) -> Request:
-    """Return the write with a limit the server itself keeps: later than that it is refused."""
+def with_timeout(request: Request, seconds: float) -> Request:
+    """Return the write with a server-side timeout: the server does not act after that."""
     whole = max(1, int(seconds))
     query = (*[pair for pair in request.query if pair[0] != "timeout"], ("timeout", f"{whole}s"))
-    return msgspec.structs.replace(request, query=query, timeout=whole + _ANSWER_GRACE)
+    return msgspec.structs.replace(request, query=query, timeout=whole + _RESPONSE_GRACE)
 
 
 def _write_query(manager: str, *, dry_run: bool) -> Query:
-    return _present(("fieldManager", manager), ("dryRun", "All" if dry_run else ""))
+    return _non_empty(("fieldManager", manager), ("dryRun", "All" if dry_run else ""))
 
 
-def _present(*pairs: tuple[str, str]) -> Query:
+def _non_empty(*pairs: tuple[str, str]) -> Query:
     return tuple([pair for pair in pairs if pair[1]])
 
 

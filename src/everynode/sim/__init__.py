@@ -1,1 +1,1 @@
-"""What if: the same controller and cluster on virtual time, with faults, reproducible by seed."""
+"""Simulator: the real controller and cluster on virtual time, with faults, reproducible by seed."""

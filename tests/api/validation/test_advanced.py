@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from everynode.api.validation.advanced import RULES, check_own_fields, is_zero, rolling_type
-from everynode.api.validation.faults import FORBIDDEN, INVALID, REQUIRED
+from everynode.api.validation.field_errors import FORBIDDEN, INVALID, REQUIRED
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from everynode.api import keys
 from everynode.api.validation import summarise, validate_daemonset, validate_update
-from tests.api.corpus import INVALID, VALID, Case, daemonset, rolling, template
+from tests.support.manifest_corpus import INVALID, VALID, Case, daemonset, rolling, template
 
 Object = dict[str, Any]
 
@@ -22,9 +22,9 @@ def test_what_is_right_is_accepted(case: Case) -> None:
 
 @pytest.mark.parametrize("case", INVALID, ids=repr)
 def test_what_is_wrong_is_told_at_its_field(case: Case) -> None:
-    faults = validate_daemonset(case.manifest)
-    assert tuple(fault.path for fault in faults) == case.refused_at
-    assert all(fault.message and fault.reason.startswith("FieldValue") for fault in faults)
+    errors = validate_daemonset(case.manifest)
+    assert tuple(error.path for error in errors) == case.refused_at
+    assert all(error.message and error.reason.startswith("FieldValue") for error in errors)
 
 
 @pytest.mark.parametrize("case", VALID[::9] + INVALID[::9], ids=repr)
@@ -60,7 +60,7 @@ def test_faults_read_like_the_api_servers() -> None:
     ],
 )
 def test_what_is_no_daemonset_is_told_so(manifest: object, path: str) -> None:
-    assert [fault.path for fault in validate_daemonset(manifest)] == [path]
+    assert [error.path for error in validate_daemonset(manifest)] == [path]
 
 
 @pytest.mark.parametrize("version", [keys.APPS_V1, keys.V1ALPHA1, keys.V1BETA1])
@@ -68,9 +68,9 @@ def test_the_selector_never_changes(version: str) -> None:
     old = daemonset(version)
     new = daemonset(version, selector={"matchExpressions": [{"key": "app", "operator": "Exists"}]})
     assert validate_update(old, daemonset(version, minReadySeconds=5)) == []
-    (fault,) = validate_update(old, new)
-    assert fault.path == "spec.selector"
-    assert fault.message.endswith("field is immutable")
+    (error,) = validate_update(old, new)
+    assert error.path == "spec.selector"
+    assert error.message.endswith("field is immutable")
 
 
 def test_an_empty_part_of_a_native_selector_is_no_change() -> None:
@@ -83,8 +83,8 @@ def test_an_empty_part_of_a_native_selector_is_no_change() -> None:
 @pytest.mark.parametrize("version", [keys.APPS_V1, keys.V1BETA1])
 def test_an_update_is_judged_like_a_new_object(version: str) -> None:
     new = daemonset(version, minReadySeconds=-1, metadata={"name": "other"})
-    faults = validate_update(daemonset(version), new)
-    assert [fault.path for fault in faults] == ["metadata.name", "spec.minReadySeconds"]
+    errors = validate_update(daemonset(version), new)
+    assert [error.path for error in errors] == ["metadata.name", "spec.minReadySeconds"]
     broken = daemonset(version, minReadySeconds="5")
     assert [f.path for f in validate_update(daemonset(version), broken)] == ["spec.minReadySeconds"]
     assert [f.path for f in validate_update(daemonset(version), {})] == ["apiVersion"]
@@ -97,12 +97,12 @@ def test_the_status_is_no_business_of_a_write() -> None:
 
 def test_a_missing_template_is_told_for_both_kinds() -> None:
     native = daemonset(keys.APPS_V1, template=None)
-    assert {fault.path for fault in validate_daemonset(native)} == {
+    assert {error.path for error in validate_daemonset(native)} == {
         "spec.template.metadata.labels",
         "spec.template.spec.containers",
     }
     advanced = daemonset(keys.V1BETA1, template=None)
-    assert [fault.path for fault in validate_daemonset(advanced)] == ["spec.template"]
+    assert [error.path for error in validate_daemonset(advanced)] == ["spec.template"]
 
 
 # --- Nothing is too broken to be judged --------------------------------------------------------
@@ -143,8 +143,8 @@ def broken_manifests(draw: st.DrawFn) -> Object:
 
 @given(broken_manifests())
 def test_a_fault_is_never_an_exception(manifest: Object) -> None:
-    for fault in validate_daemonset(manifest):
-        assert fault.path
-        assert fault.message
+    for error in validate_daemonset(manifest):
+        assert error.path
+        assert error.message
     validate_update(daemonset(keys.V1BETA1), manifest)
     validate_update(daemonset(keys.APPS_V1, template=template()), manifest)

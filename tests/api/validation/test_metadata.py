@@ -12,7 +12,7 @@ OLD: Object = {"name": "a", "namespace": "b", "uid": "u", "generation": 2, "fina
 
 
 def paths(metadata: Object, **options: Any) -> list[str]:
-    return [fault.path for fault in check_metadata(metadata, **options)]
+    return [error.path for error in check_metadata(metadata, **options)]
 
 
 def test_a_name_may_be_generated() -> None:
@@ -54,7 +54,7 @@ def test_annotations_may_have_capitals_in_their_prefix() -> None:
     ],
 )
 def test_a_change_is_told_where_it_is_not_allowed(change: Object, path: str) -> None:
-    assert [fault.path for fault in check_metadata_update(OLD, OLD | change)] == [path]
+    assert [error.path for error in check_metadata_update(OLD, OLD | change)] == [path]
 
 
 def test_labels_may_change() -> None:
@@ -64,6 +64,6 @@ def test_labels_may_change() -> None:
 def test_an_object_at_its_end_gets_no_new_finalizers() -> None:
     ending = OLD | {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     assert list(check_metadata_update(ending, ending | {"finalizers": []})) == []
-    (fault,) = check_metadata_update(ending, ending | {"finalizers": ["x/y", "b/c", "a/b"]})
-    assert fault.reason == "FieldValueForbidden"
-    assert fault.message.endswith('found new finalizers []string{"a/b", "b/c"}')
+    (error,) = check_metadata_update(ending, ending | {"finalizers": ["x/y", "b/c", "a/b"]})
+    assert error.reason == "FieldValueForbidden"
+    assert error.message.endswith('found new finalizers []string{"a/b", "b/c"}')

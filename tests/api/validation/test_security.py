@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from everynode.api.validation import validate_template
-from tests.api.corpus import template
+from tests.support.manifest_corpus import template
 
 
 @pytest.mark.parametrize(
@@ -16,9 +16,9 @@ from tests.api.corpus import template
     ],
 )
 def test_privileges_and_their_refusal_exclude_each_other(context: dict[str, Any]) -> None:
-    (fault,) = validate_template(template({"securityContext": context}))
-    assert fault.path == "template.spec.containers[0].securityContext"
-    assert "cannot set `allowPrivilegeEscalation` to false and" in fault.message
+    (error,) = validate_template(template({"securityContext": context}))
+    assert error.path == "template.spec.containers[0].securityContext"
+    assert "cannot set `allowPrivilegeEscalation` to false and" in error.message
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def test_privileges_and_their_refusal_exclude_each_other(context: dict[str, Any]
 )
 def test_a_seccomp_profile_fits_its_type(profile: dict[str, Any], path: str) -> None:
     made = template(securityContext={"seccompProfile": profile})
-    (fault,) = validate_template(made)
-    assert fault.path == f"template.spec.securityContext.seccompProfile.{path}"
+    (error,) = validate_template(made)
+    assert error.path == f"template.spec.securityContext.seccompProfile.{path}"
 
 
 def test_an_open_proc_needs_own_users() -> None:

@@ -1,15 +1,15 @@
-"""Whether an object is right, as a list of faults that name the field and say why."""
+"""Validation of objects: field errors as the API server reports them."""
 
 from everynode.api.validation.daemonset import validate_daemonset, validate_update
-from everynode.api.validation.faults import summarise
+from everynode.api.validation.field_errors import summarise
+from everynode.api.validation.field_types import check_field_types, unknown_fields
 from everynode.api.validation.metadata import check_metadata, check_metadata_update
-from everynode.api.validation.shape import check_shape, unknown_fields
 from everynode.api.validation.template import validate_pod, validate_template
 
 __all__ = [
+    "check_field_types",
     "check_metadata",
     "check_metadata_update",
-    "check_shape",
     "summarise",
     "unknown_fields",
     "validate_daemonset",

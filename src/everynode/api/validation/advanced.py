@@ -1,7 +1,7 @@
-"""The rules on the Advanced DaemonSet's own fields, each once for Python and once in CEL.
+"""Rules of the Advanced DaemonSet's own fields, each in Python and in CEL.
 
 The CustomResourceDefinition is built from the same table, so that the API server refuses the same
-objects at the same fields with the same words while nothing of ours is running.
+objects at the same fields with the same messages while Everynode does not run.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from typing import Any, Final
 
 import msgspec
 
-from everynode.api.amount import NEGATIVE, NOT_A_PERCENTAGE, OVER_100, TOO_LARGE
-from everynode.api.daemonset import Fault
-from everynode.api.validation.faults import (
+from everynode.api.daemonset import FieldError
+from everynode.api.int_or_percent import NEGATIVE, NOT_A_PERCENTAGE, OVER_100, TOO_LARGE
+from everynode.api.nulls import drop_nulls
+from everynode.api.validation.field_errors import (
     AT_LEAST_0,
     FORBIDDEN,
     IMMUTABLE,
     INVALID,
     OMITTED,
     REQUIRED,
-    Faults,
+    FieldErrors,
     Object,
     forbidden,
     invalid,
@@ -35,11 +36,11 @@ from everynode.api.validation.selector import (
     UNKNOWN_OPERATOR,
 )
 
-Where = tuple[str, ...]  # names of fields; [] stands for every item of a list
+FieldPath = tuple[str, ...]  # names of fields; [] stands for every item of a list
 
-SELECTOR: Final[Where] = ("spec", "selector")
-STRATEGY: Final[Where] = ("spec", "updateStrategy")
-ROLLING: Final[Where] = (*STRATEGY, "rollingUpdate")
+SELECTOR: Final[FieldPath] = ("spec", "selector")
+STRATEGY: Final[FieldPath] = ("spec", "updateStrategy")
+ROLLING: Final[FieldPath] = (*STRATEGY, "rollingUpdate")
 
 NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _KEY_RULE: Final = (
@@ -71,10 +72,10 @@ PERCENT: Final = "^[0-9]+%$"
 AT_MOST_ALL: Final = "^0*(100|[0-9]{1,2})%$"
 ZERO_PERCENT: Final = "^0+%$"
 NINE_DIGITS: Final = "^0*[0-9]{1,9}%$"
-MOST: Final = 2**31 - 1
+MAX_INT32: Final = 2**31 - 1
 
-SPELLINGS_DIFFER: Final = "must be the same as rollingUpdateType"
-NO_SURGE_BESIDE: Final = "may not be set when maxUnavailable is non-zero"
+TYPES_DIFFER: Final = "must be the same as rollingUpdateType"
+SURGE_AND_UNAVAILABLE: Final = "may not be set when maxUnavailable is non-zero"
 NO_SURGE_IN_PLACE: Final = "may not be set when rollingUpdateType is InPlaceIfPossible"
 BOTH_ZERO: Final = "cannot be 0 when maxSurge is 0"
 EMPTY_SELECTOR: Final = "empty selector is invalid for daemonset"
@@ -83,62 +84,53 @@ NO_UPDATE_HOOK: Final = "a DaemonSet has no in-place update hook, only preDelete
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule: where it applies, how it is asked in Python and in CEL, and what it says."""
+    """One rule: the path of the value, the predicate in Python and in CEL, and the message."""
 
-    at: Where
+    at: FieldPath
     holds: Callable[[Any], bool]
     cel: str
     message: str
-    field: Where = ()  # the field to blame, below `at`
+    field: FieldPath = ()  # the field that the error names, below `at`
     reason: str = INVALID
 
-    def fault(self, path: str, value: object) -> Fault:
-        """The fault of a value that breaks the rule, at the path of the value."""
+    def error(self, path: str, value: object) -> FieldError:
+        """The error of a value that breaks the rule; `path` is that of the value."""
         here = ".".join((path, *self.field))
         if self.reason == REQUIRED:
             return required(here, self.message)
         if self.reason == FORBIDDEN:
             return forbidden(here, self.message)
-        told = OMITTED if isinstance(value, dict | list) else value
-        return invalid(here, told, self.message)
+        printed = OMITTED if isinstance(value, dict | list) else value
+        return invalid(here, printed, self.message)
 
 
-def check_own_fields(daemonset: Object) -> Faults:
-    """Faults in all fields but metadata and template; types checked, nulls removed."""
-    for at, rules in _BY_PLACE.items():
-        for path, value in _values(daemonset, at):
-            yield from (rule.fault(path, value) for rule in rules if not rule.holds(value))
+def check_own_fields(daemonset: Object) -> FieldErrors:
+    """Errors in all fields but metadata and template; types checked, nulls removed."""
+    for at, rules in _RULES_BY_PATH.items():
+        for path, value in _values_at(daemonset, at):
+            yield from (rule.error(path, value) for rule in rules if not rule.holds(value))
 
 
-def check_selector_unchanged(old: Object, new: Object) -> Faults:
-    """A fault if the selector is another one than before."""
-    before, after = (without_nulls(each)["spec"]["selector"] for each in (old, new))
+def check_selector_unchanged(old: Object, new: Object) -> FieldErrors:
+    """An error if the selector has changed."""
+    before, after = (drop_nulls(each)["spec"]["selector"] for each in (old, new))
     if before != after:
-        yield IMMUTABLE_SELECTOR.fault("spec.selector", {})
+        yield IMMUTABLE_SELECTOR.error("spec.selector", {})
 
 
-def without_nulls(value: Any) -> Any:
-    """The value without fields that are null: the API server drops these."""
-    if isinstance(value, dict):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [without_nulls(item) for item in value]
-    return value
-
-
-def _values(value: Any, at: Where, path: str = "") -> Iterator[tuple[str, Any]]:
-    """What is found at a place, with its path; nothing where a field is absent."""
+def _values_at(value: Any, at: FieldPath, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The values at a path, each with its full path; none if a field is absent."""
     if not at:
         yield path, value
     elif at[0] == "[]":
         for index, item in enumerate(value):
-            yield from _values(item, at[1:], f"{path}[{index}]")
+            yield from _values_at(item, at[1:], f"{path}[{index}]")
     elif value.get(at[0]) is not None:
-        yield from _values(value[at[0]], at[1:], f"{path}.{at[0]}" if path else at[0])
+        yield from _values_at(value[at[0]], at[1:], f"{path}.{at[0]}" if path else at[0])
 
 
 def _matches(pattern: str) -> Callable[[Any], bool]:
-    # At the API server $ is the very end; here it would let a newline pass.
+    # In CEL $ is the end of the text; in Python it also matches before a final newline.
     compiled = re.compile(pattern.replace("$", r"\Z"))
     return lambda text: compiled.match(text) is not None
 
@@ -166,28 +158,28 @@ def _at_most_all(value: Any) -> bool:
     return _is_at_most_all(value)
 
 
-def _fits(value: Any) -> bool:
+def _fits_int32(value: Any) -> bool:
     if isinstance(value, str):
         return not _is_percentage(value) or _has_nine_digits(value)
-    return not is_int(value) or value <= MOST
+    return not is_int(value) or value <= MAX_INT32
 
 
 def _fits_as_number(value: Any) -> bool:
-    return isinstance(value, str) or _fits(value)
+    return isinstance(value, str) or _fits_int32(value)
 
 
-def _number_rules(at: Where) -> Iterator[Rule]:
+def _number_rules(at: FieldPath) -> Iterator[Rule]:
     yield Rule(at, _not_negative, "self >= 0", AT_LEAST_0)
-    yield Rule(at, _fits, f"self <= {MOST}", TOO_LARGE)
+    yield Rule(at, _fits_int32, f"self <= {MAX_INT32}", TOO_LARGE)
 
 
-def _amount_rules(at: Where, *, at_most_all: bool = True) -> Iterator[Rule]:
+def _amount_rules(at: FieldPath, *, at_most_all: bool = True) -> Iterator[Rule]:
     yield Rule(at, _not_negative, "type(self) != int || int(self) >= 0", NEGATIVE)
     percent = f"string(self).matches('{PERCENT}')"
     yield Rule(at, _percentage, f"type(self) != string || {percent}", NOT_A_PERCENTAGE)
     many = "" if at_most_all else f" && (!{percent} || string(self).matches('{NINE_DIGITS}'))"
-    fits = f"type(self) == int ? int(self) <= {MOST} : true{many}"
-    yield Rule(at, _fits if not at_most_all else _fits_as_number, fits, TOO_LARGE)
+    fits = f"type(self) == int ? int(self) <= {MAX_INT32} : true{many}"
+    yield Rule(at, _fits_int32 if not at_most_all else _fits_as_number, fits, TOO_LARGE)
     if at_most_all:
         few = f"string(self).matches('{AT_MOST_ALL}')"
         yield Rule(at, _at_most_all, f"type(self) != string || !{percent} || {few}", OVER_100)
@@ -197,34 +189,34 @@ def _amount_rules(at: Where, *, at_most_all: bool = True) -> Iterator[Rule]:
 
 
 def is_zero(amount: Any) -> bool:
-    """Whether an amount, or the absence of one, means no node."""
+    """Whether an amount is zero or absent."""
     if isinstance(amount, str):
         return _is_zero_percent(amount)
     return amount is None or amount == 0
 
 
 def rolling_type(rolling: Object) -> str:
-    """How a node is updated, by whichever of the two spellings is used."""
+    """The rolling update type; the v1alpha1 spelling `type` counts if the other is absent."""
     how = rolling.get("rollingUpdateType") or rolling.get("type") or "Standard"
     return how if isinstance(how, str) else "Standard"
 
 
 def _surges(rolling: Object) -> bool:
-    """Whether any node gets a second pod, with the defaults that Surging brings."""
+    """Whether a node may get a second pod; with type Surging maxSurge is 1 by default."""
     if rolling.get("maxSurge") is None:
         return rolling_type(rolling) == "Surging"
     return not is_zero(rolling["maxSurge"])
 
 
-def _takes_down(rolling: Object) -> bool:
-    """Whether any node may lose its pod, with the default of 1 where nothing is said."""
+def _allows_unavailable(rolling: Object) -> bool:
+    """Whether a node may be unavailable; maxUnavailable is 1 by default."""
     if rolling.get("maxUnavailable") is None and rolling.get("maxSurge") is None:
         return rolling_type(rolling) != "Surging"
     return not is_zero(rolling.get("maxUnavailable"))
 
 
-def _when_rolling(holds: Callable[[Object], bool]) -> Callable[[Object], bool]:
-    """The rule asked of an update strategy, where it rolls and says how."""
+def _if_rolling_update(holds: Callable[[Object], bool]) -> Callable[[Object], bool]:
+    """Turn a predicate of rollingUpdate into one of updateStrategy; true if there is none."""
 
     def asked(strategy: Object) -> bool:
         rolling = strategy.get("rollingUpdate")
@@ -236,23 +228,25 @@ def _when_rolling(holds: Callable[[Object], bool]) -> Callable[[Object], bool]:
 
 
 _R: Final = "self.rollingUpdate"
-_CEL_IDLE: Final = f"(has(self.type) && self.type != 'RollingUpdate') || !has({_R})"
+_CEL_NOT_ROLLING: Final = f"(has(self.type) && self.type != 'RollingUpdate') || !has({_R})"
 _CEL_TYPE: Final = (
     f"(has({_R}.rollingUpdateType) ? {_R}.rollingUpdateType : "
     f"has({_R}.type) ? {_R}.type : 'Standard')"
 )
 
 
-def _cel_some(field: str) -> str:
-    """CEL that tells whether an amount is there and not zero."""
+def _cel_is_nonzero(field: str) -> str:
+    """CEL: the amount is set and not zero."""
     amount = f"{_R}.{field}"
     zero = f"string({amount}).matches('{ZERO_PERCENT}')"
     return f"(has({amount}) && (type({amount}) == int ? int({amount}) != 0 : !{zero}))"
 
 
-_CEL_SURGES: Final = f"(has({_R}.maxSurge) ? {_cel_some('maxSurge')} : {_CEL_TYPE} == 'Surging')"
-_CEL_TAKES: Final = (
-    f"(has({_R}.maxUnavailable) || has({_R}.maxSurge) ? {_cel_some('maxUnavailable')} : "
+_CEL_SURGES: Final = (
+    f"(has({_R}.maxSurge) ? {_cel_is_nonzero('maxSurge')} : {_CEL_TYPE} == 'Surging')"
+)
+_CEL_ALLOWS_UNAVAILABLE: Final = (
+    f"(has({_R}.maxUnavailable) || has({_R}.maxSurge) ? {_cel_is_nonzero('maxUnavailable')} : "
     f"{_CEL_TYPE} != 'Surging')"
 )
 
@@ -261,28 +255,28 @@ _ROLLING_RULES: Final = (
         ROLLING,
         lambda r: rolling_type(r) == (r.get("type") or rolling_type(r)),
         "!has(self.type) || !has(self.rollingUpdateType) || self.type == self.rollingUpdateType",
-        SPELLINGS_DIFFER,
+        TYPES_DIFFER,
         field=("type",),
     ),
     Rule(
         STRATEGY,
-        _when_rolling(lambda r: not (_takes_down(r) and _surges(r))),
-        f"{_CEL_IDLE} || !({_CEL_TAKES} && {_CEL_SURGES})",
-        NO_SURGE_BESIDE,
+        _if_rolling_update(lambda r: not (_allows_unavailable(r) and _surges(r))),
+        f"{_CEL_NOT_ROLLING} || !({_CEL_ALLOWS_UNAVAILABLE} && {_CEL_SURGES})",
+        SURGE_AND_UNAVAILABLE,
         field=("rollingUpdate", "maxSurge"),
     ),
     Rule(
         STRATEGY,
-        _when_rolling(lambda r: _takes_down(r) or _surges(r)),
-        f"{_CEL_IDLE} || {_CEL_TAKES} || {_CEL_SURGES}",
+        _if_rolling_update(lambda r: _allows_unavailable(r) or _surges(r)),
+        f"{_CEL_NOT_ROLLING} || {_CEL_ALLOWS_UNAVAILABLE} || {_CEL_SURGES}",
         BOTH_ZERO,
         field=("rollingUpdate", "maxUnavailable"),
         reason=REQUIRED,
     ),
     Rule(
         STRATEGY,
-        _when_rolling(lambda r: not (_surges(r) and rolling_type(r) == "InPlaceIfPossible")),
-        f"{_CEL_IDLE} || !({_CEL_SURGES} && {_CEL_TYPE} == 'InPlaceIfPossible')",
+        _if_rolling_update(lambda r: not (_surges(r) and rolling_type(r) == "InPlaceIfPossible")),
+        f"{_CEL_NOT_ROLLING} || !({_CEL_SURGES} && {_CEL_TYPE} == 'InPlaceIfPossible')",
         NO_SURGE_IN_PLACE,
         field=("rollingUpdate", "maxSurge"),
     ),
@@ -300,7 +294,7 @@ def _key(text: str) -> bool:
     return _good_key(text) and text.find("/") <= 253
 
 
-def _selector_rules(at: Where) -> Iterator[Rule]:
+def _selector_rules(at: FieldPath) -> Iterator[Rule]:
     key = f"matches('{KEY_PATTERN}')"
     value = f"matches('{VALUE_PATTERN}')"
     labels, expression = (*at, "matchLabels"), (*at, "matchExpressions", "[]")
@@ -346,15 +340,15 @@ def _selector_rules(at: Where) -> Iterator[Rule]:
 def _selects_own_pods(spec: Object) -> bool:
     template = spec.get("template")
     if template is None:
-        return True  # only the DaemonSet's own fields are being looked at
+        return True  # only the DaemonSet's own fields are being checked
     labels = (template.get("metadata") or {}).get("labels") or {}
     selector = spec["selector"]
     return all(
         labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items()
-    ) and all(_selected(each, labels) for each in selector.get("matchExpressions") or ())
+    ) and all(_matches_expression(each, labels) for each in selector.get("matchExpressions") or ())
 
 
-def _selected(expression: Object, labels: dict[str, str]) -> bool:
+def _matches_expression(expression: Object, labels: dict[str, str]) -> bool:
     key, operator = expression["key"], expression["operator"]
     values = expression.get("values") or ()
     if operator == "In":
@@ -424,7 +418,7 @@ RULES: Final = (
     ),
 )
 
-# Places are walked to once, whatever the number of rules there.
-_BY_PLACE: Final[dict[Where, list[Rule]]] = {}
+# Grouped by path, so that each path is resolved once.
+_RULES_BY_PATH: Final[dict[FieldPath, list[Rule]]] = {}
 for _rule in RULES:
-    _BY_PLACE.setdefault(_rule.at, []).append(_rule)
+    _RULES_BY_PATH.setdefault(_rule.at, []).append(_rule)

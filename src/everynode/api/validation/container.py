@@ -1,4 +1,4 @@
-"""Whether containers are right: names, images, ports, mounts and how they restart."""
+"""Validation of containers: names, images, ports, mounts, resize and restart policies."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Final
 
 import msgspec
 
+from everynode.api.validation.accessors import flag, number, section, sections, text
 from everynode.api.validation.environment import check_environment
-from everynode.api.validation.faults import (
-    Faults,
+from everynode.api.validation.field_errors import (
+    FieldErrors,
     Object,
     duplicate,
     forbidden,
@@ -21,13 +22,12 @@ from everynode.api.validation.faults import (
 )
 from everynode.api.validation.names import (
     dns_label,
-    no_backsteps,
+    no_parent_path,
     port_name,
     port_number,
     relative_path,
 )
 from everynode.api.validation.probe import PROBES, check_lifecycle, check_probes
-from everynode.api.validation.reading import flag, number, section, sections, text
 from everynode.api.validation.resources import check_resources
 from everynode.api.validation.security import check_container_security
 
@@ -38,8 +38,8 @@ _PROPAGATIONS: Final = ("Bidirectional", "HostToContainer", "None")
 _READ_ONLY_MODES: Final = ("Disabled", "Enabled", "IfPossible")
 
 
-class Surroundings(msgspec.Struct, frozen=True):
-    """What a container must know of its pod to be judged."""
+class PodContext(msgspec.Struct, frozen=True):
+    """Fields of the pod that the rules of a container depend on."""
 
     volumes: dict[str, Object]
     claims: list[str]
@@ -47,8 +47,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     host_users: bool
 
 
-def check_containers(spec: Object, path: str, pod: Surroundings) -> Faults:
-    """Faults in the containers of a pod, the init containers after the others."""
+def check_containers(spec: Object, path: str, pod: PodContext) -> FieldErrors:
+    """Errors in the containers of a pod, the init containers after the others."""
     containers = list(sections(spec, "containers", path))
     if not containers:
         yield required(f"{path}.containers")
@@ -68,14 +68,14 @@ def check_containers(spec: Object, path: str, pod: Surroundings) -> Faults:
         yield from _check_init(container, here, pod)
 
 
-def _check_unique(container: Object, path: str, names: list[str]) -> Faults:
+def _check_unique(container: Object, path: str, names: list[str]) -> FieldErrors:
     name = text(container, "name")
     if name and name in names:
         yield duplicate(f"{path}.name", name)
     names.append(name)
 
 
-def _check_init(container: Object, path: str, pod: Surroundings) -> Faults:
+def _check_init(container: Object, path: str, pod: PodContext) -> FieldErrors:
     if container.get("restartPolicy") == "Always":
         yield from check_lifecycle(container, path, grace=pod.grace)
         yield from check_probes(container, path)
@@ -90,7 +90,7 @@ def _check_init(container: Object, path: str, pod: Surroundings) -> Faults:
             yield invalid(f"{here}.restartPolicy", "RestartContainer", detail)
 
 
-def _check_container(container: Object, path: str, pod: Surroundings) -> Faults:
+def _check_container(container: Object, path: str, pod: PodContext) -> FieldErrors:
     name = text(container, "name")
     if not name:
         yield required(f"{path}.name")
@@ -118,7 +118,7 @@ def _check_container(container: Object, path: str, pod: Surroundings) -> Faults:
 # --- Ports -------------------------------------------------------------------------------------
 
 
-def _check_ports(container: Object, path: str) -> Faults:
+def _check_ports(container: Object, path: str) -> FieldErrors:
     names: list[str] = []
     for here, port in sections(container, "ports", path):
         name = text(port, "name")
@@ -140,23 +140,23 @@ def _check_ports(container: Object, path: str) -> Faults:
             yield unsupported(f"{here}.protocol", protocol, _PROTOCOLS)
 
 
-def _check_host_ports(containers: list[tuple[str, Object]]) -> Faults:
-    """No port of the host is taken twice."""
+def _check_host_ports(containers: list[tuple[str, Object]]) -> FieldErrors:
+    """Errors for host ports that are used twice."""
     taken: list[str] = []
     for path, container in containers:
         for here, port in sections(container, "ports", path):
             if not number(port, "hostPort"):
                 continue
-            told = f"{text(port, 'protocol')}/{text(port, 'hostIP')}/{port['hostPort']}"
-            if told in taken:
-                yield duplicate(f"{here}.hostPort", told)
-            taken.append(told)
+            printed = f"{text(port, 'protocol')}/{text(port, 'hostIP')}/{port['hostPort']}"
+            if printed in taken:
+                yield duplicate(f"{here}.hostPort", printed)
+            taken.append(printed)
 
 
 # --- Mounts ------------------------------------------------------------------------------------
 
 
-def _check_mounts(container: Object, path: str, volumes: dict[str, Object]) -> Faults:
+def _check_mounts(container: Object, path: str, volumes: dict[str, Object]) -> FieldErrors:
     devices = [device for _, device in sections(container, "volumeDevices", path)]
     paths: list[str] = []
     for here, mount in sections(container, "volumeMounts", path):
@@ -178,7 +178,7 @@ def _check_mounts(container: Object, path: str, volumes: dict[str, Object]) -> F
         yield from _check_mount_options(mount, here, f"{path}.volumeMounts", container)
 
 
-def _check_mount_options(mount: Object, path: str, whole: str, container: Object) -> Faults:
+def _check_mount_options(mount: Object, path: str, whole: str, container: Object) -> FieldErrors:
     """The API server leaves the index of the mount out of most of these paths."""
     inside, expression = text(mount, "subPath"), text(mount, "subPathExpr")
     yield from invalid_each(f"{whole}.subPath", inside, relative_path(inside))
@@ -206,7 +206,7 @@ def _check_mount_options(mount: Object, path: str, whole: str, container: Object
         yield forbidden(here, detail)
 
 
-def _check_devices(container: Object, path: str, volumes: dict[str, Object]) -> Faults:
+def _check_devices(container: Object, path: str, volumes: dict[str, Object]) -> FieldErrors:
     mounts = [mount for _, mount in sections(container, "volumeMounts", path)]
     names: list[str] = []
     paths: list[str] = []
@@ -217,7 +217,7 @@ def _check_devices(container: Object, path: str, volumes: dict[str, Object]) -> 
             yield required(f"{here}.devicePath")
         if where in paths:
             yield invalid(f"{here}.devicePath", where, "must be unique")
-        if list(no_backsteps(where)):
+        if list(no_parent_path(where)):
             yield invalid(f"{here}.devicePath", where, "can not contain backsteps ('..')")
         if any(text(mount, "name") == name for mount in mounts):
             yield invalid(f"{here}.name", name, "must not already exist in volumeMounts")
@@ -230,7 +230,7 @@ def _check_devices(container: Object, path: str, volumes: dict[str, Object]) -> 
 
 def _check_device_name(
     name: str, path: str, names: list[str], volumes: dict[str, Object]
-) -> Faults:
+) -> FieldErrors:
     if not name:
         yield required(path)
     if name and name in names:
@@ -248,8 +248,8 @@ def _check_device_name(
 # --- Restarts ----------------------------------------------------------------------------------
 
 
-def _check_resizing(container: Object, path: str) -> Faults:
-    """The API server tells most faults of the list as a whole."""
+def _check_resizing(container: Object, path: str) -> FieldErrors:
+    """Errors in the resize policy; the API server names the list, not the item, in most paths."""
     seen: list[str] = []
     whole = f"{path}.resizePolicy"
     for here, policy in sections(container, "resizePolicy", path):
@@ -267,7 +267,7 @@ def _check_resizing(container: Object, path: str) -> Faults:
                 yield unsupported(whole, value, supported)
 
 
-def _check_restarts(container: Object, path: str) -> Faults:
+def _check_restarts(container: Object, path: str) -> FieldErrors:
     policy, rules = (
         container.get("restartPolicy"),
         list(sections(container, "restartPolicyRules", path)),

@@ -1,4 +1,4 @@
-"""Whether the metadata of an object is right, when it is made and when it is changed."""
+"""Validation of ObjectMeta, when an object is created and when it is updated."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Final
 
 import msgspec
 
-from everynode.api.selector import label_key_faults, label_value_faults
-from everynode.api.validation.faults import (
+from everynode.api.selector import label_key_errors, label_value_errors
+from everynode.api.validation.accessors import flag, number, pairs, sections, text, texts
+from everynode.api.validation.field_errors import (
     IMMUTABLE,
-    Faults,
+    FieldErrors,
     Object,
     at_least_zero,
     forbidden,
@@ -20,7 +21,6 @@ from everynode.api.validation.faults import (
     too_long,
 )
 from everynode.api.validation.names import dns_label, dns_subdomain
-from everynode.api.validation.reading import flag, number, pairs, sections, text, texts
 
 NameRule = Callable[[str], Iterator[str]]
 
@@ -42,8 +42,8 @@ def check_metadata(
     name_rule: NameRule = dns_subdomain,
     namespaced: bool = True,
     custom: bool = False,
-) -> Faults:
-    """Faults in the metadata of a new object; a namespace may still be missing.
+) -> FieldErrors:
+    """Errors in the metadata of a new object; a namespace may still be missing.
 
     Only custom resources may have finalizers of any name.
     """
@@ -64,8 +64,8 @@ def check_metadata(
 
 def check_metadata_update(
     old: Object, new: Object, path: str = "metadata", *, custom: bool = False
-) -> Faults:
-    """Faults in a change of metadata: what may never change, and no new finalizers at the end."""
+) -> FieldErrors:
+    """Errors in an update of metadata: immutable fields, new finalizers during deletion."""
     if old.get("deletionTimestamp") is not None:
         added = sorted(set(texts(new, "finalizers")) - set(texts(old, "finalizers")))
         if added:
@@ -87,26 +87,26 @@ def check_metadata_update(
         yield from _check_finalizer_names(new, path)
 
 
-def check_labels(labels: dict[str, str], path: str) -> Faults:
-    """Faults in the keys and values of labels."""
+def check_labels(labels: dict[str, str], path: str) -> FieldErrors:
+    """Errors in the keys and values of labels."""
     for key, value in sorted(labels.items()):
-        yield from invalid_each(path, key, label_key_faults(key))
-        yield from invalid_each(path, value, label_value_faults(value))
+        yield from invalid_each(path, key, label_key_errors(key))
+        yield from invalid_each(path, value, label_value_errors(value))
 
 
-def check_annotations(annotations: dict[str, str], path: str) -> Faults:
-    """Faults in the keys of annotations, and in how much there is of them."""
+def check_annotations(annotations: dict[str, str], path: str) -> FieldErrors:
+    """Errors in the keys of annotations and in their total size."""
     for key in sorted(annotations):
         # Upper case is allowed in the prefix, unlike in labels.
-        yield from invalid_each(path, key, label_key_faults(key.lower()))
+        yield from invalid_each(path, key, label_key_errors(key.lower()))
     if sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > ANNOTATIONS_LIMIT:
         yield too_long(path, ANNOTATIONS_LIMIT)
 
 
-def _check_names(metadata: Object, path: str, name_rule: NameRule) -> Faults:
+def _check_names(metadata: Object, path: str, name_rule: NameRule) -> FieldErrors:
     prefix = text(metadata, "generateName")
     if prefix:
-        # What is generated goes on after the prefix, so a dash at its end is fine.
+        # Generated characters follow the prefix, so it may end with a dash.
         whole = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
         yield from invalid_each(f"{path}.generateName", prefix, name_rule(whole))
     name = text(metadata, "name")
@@ -116,7 +116,7 @@ def _check_names(metadata: Object, path: str, name_rule: NameRule) -> Faults:
         yield required(f"{path}.name", "name or generateName is required")
 
 
-def _check_owners(metadata: Object, path: str) -> Faults:
+def _check_owners(metadata: Object, path: str) -> FieldErrors:
     here = f"{path}.ownerReferences"
     controller = ""
     for _, owner in sections(metadata, "ownerReferences", path):
@@ -129,14 +129,14 @@ def _check_owners(metadata: Object, path: str) -> Faults:
                 yield invalid(f"{here}.{name}", "", "must not be empty")
         if text(owner, "apiVersion") == "v1" and text(owner, "kind") == "Event":
             yield invalid(
-                here, _in_order(owner), "/v1, Kind=Event is disallowed from being an owner"
+                here, _owner_as_printed(owner), "/v1, Kind=Event is disallowed from being an owner"
             )
         if flag(owner, "controller"):
             this = f"{text(owner, 'kind')}/{text(owner, 'name')}"
             if controller:
                 yield invalid(
                     here,
-                    [_in_order(each) for each in metadata["ownerReferences"]],
+                    [_owner_as_printed(each) for each in metadata["ownerReferences"]],
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {this}',
                 )
@@ -144,22 +144,22 @@ def _check_owners(metadata: Object, path: str) -> Faults:
                 controller = this
 
 
-def _in_order(owner: Object) -> msgspec.Raw:
-    """An owner as the API server prints it, field by field."""
+def _owner_as_printed(owner: Object) -> msgspec.Raw:
+    """An owner reference as the API server prints it, in the order of the Go struct."""
     names = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
-    told = {name: owner[name] for name in names if owner.get(name) is not None}
-    return msgspec.Raw(msgspec.json.encode(told))
+    printed = {name: owner[name] for name in names if owner.get(name) is not None}
+    return msgspec.Raw(msgspec.json.encode(printed))
 
 
-def _check_finalizers(finalizers: list[str], path: str) -> Faults:
+def _check_finalizers(finalizers: list[str], path: str) -> FieldErrors:
     for finalizer in finalizers:
-        yield from invalid_each(path, finalizer, label_key_faults(finalizer))
+        yield from invalid_each(path, finalizer, label_key_errors(finalizer))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         yield invalid(path, finalizers, detail)
 
 
-def _check_finalizer_names(metadata: Object, path: str) -> Faults:
+def _check_finalizer_names(metadata: Object, path: str) -> FieldErrors:
     for index, name in enumerate(texts(metadata, "finalizers")):
         if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
             detail = "name is neither a standard finalizer name nor is it fully qualified"

@@ -1,4 +1,4 @@
-"""What a name may look like: labels, subdomains, ports, variables; each rule as its messages."""
+"""Rules for names: DNS labels, subdomains, ports, variables. A rule yields its error messages."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _header: Final = re.compile(_HEADER)
 _config_key: Final = re.compile(_CONFIG_KEY)
 
 
-def pattern_rule(words: str, pattern: str, *examples: str) -> str:
-    """The message of a pattern that does not match, as the API server builds it."""
+def pattern_rule(requirement: str, pattern: str, *examples: str) -> str:
+    """The API server's message for a text that does not match a pattern."""
     given = " or ".join(f"'{example}', " for example in examples)
-    return f"{words} (e.g. {given}regex used for validation is '{pattern}')"
+    return f"{requirement} (e.g. {given}regex used for validation is '{pattern}')"
 
 
 _LABEL_RULE: Final = pattern_rule(
@@ -59,6 +59,24 @@ _CONFIG_KEY_RULE: Final = pattern_rule(
     "KEY_NAME",
     "key-name",
 )
+
+_NAME_LABEL: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_name_label: Final = re.compile(_NAME_LABEL)
+_NAME_LABEL_RULE: Final = pattern_rule(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character",
+    _NAME_LABEL,
+    "my-name",
+    "abc-123",
+)
+
+
+def dns_1035_label(name: str) -> Iterator[str]:
+    """The rule for parts of addresses, such as resources and versions: RFC 1035."""
+    if len(name) > 63:
+        yield "must be no more than 63 characters"
+    if not _name_label.fullmatch(name):
+        yield _NAME_LABEL_RULE
 
 
 def dns_label(name: str) -> Iterator[str]:
@@ -149,20 +167,20 @@ def user_id(number: int) -> Iterator[str]:
 
 
 def relative_path(path: str) -> Iterator[str]:
-    """The rule for a path that must stay below where it starts."""
+    """The rule for a relative path without `..`."""
     if path.startswith("/"):
         yield "must be a relative path"
-    yield from no_backsteps(path)
+    yield from no_parent_path(path)
 
 
-def no_backsteps(path: str) -> Iterator[str]:
-    """The rule that a path never goes up."""
+def no_parent_path(path: str) -> Iterator[str]:
+    """The rule for a path without `..`."""
     if ".." in path.split("/"):
         yield "must not contain '..'"
 
 
 def file_path(path: str) -> Iterator[str]:
-    """The rule for a file in a volume: relative, and not one of the kubelet's own."""
+    """The rule for a file in a volume: relative, and without the prefix `..` of the kubelet."""
     yield from relative_path(path)
     if path.startswith("..") and not path.startswith("../"):
         yield "must not start with '..'"

@@ -1,12 +1,13 @@
-"""Whether probes and lifecycle hooks are right: one handler each, and numbers that make sense."""
+"""Validation of probes and lifecycle hooks: one handler each, numbers in range."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from everynode.api.validation.faults import (
+from everynode.api.validation.accessors import number, section, sections, text
+from everynode.api.validation.field_errors import (
     GREATER_THAN_0,
-    Faults,
+    FieldErrors,
     Object,
     at_least_zero,
     forbidden,
@@ -17,7 +18,6 @@ from everynode.api.validation.faults import (
     unsupported,
 )
 from everynode.api.validation.names import header_name, port_name, port_number
-from everynode.api.validation.reading import number, section, sections, text
 
 PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
@@ -30,16 +30,16 @@ _NUMBERS: Final = (
 )
 
 
-def check_probes(container: Object, path: str) -> Faults:
-    """Faults in the probes of a container."""
+def check_probes(container: Object, path: str) -> FieldErrors:
+    """Errors in the probes of a container."""
     for name in PROBES:
         probe = section(container, name)
         if probe is not None:
             yield from _check_probe(probe, f"{path}.{name}", readiness=name == "readinessProbe")
 
 
-def check_lifecycle(container: Object, path: str, *, grace: int | None) -> Faults:
-    """Faults in what happens after a container's start and before its end."""
+def check_lifecycle(container: Object, path: str, *, grace: int | None) -> FieldErrors:
+    """Errors in the postStart and preStop hooks of a container."""
     lifecycle = section(container, "lifecycle")
     if lifecycle is None:
         return
@@ -49,7 +49,7 @@ def check_lifecycle(container: Object, path: str, *, grace: int | None) -> Fault
             yield from _check_handler(handler, f"{path}.lifecycle.{name}", grace=grace)
 
 
-def _check_probe(probe: Object, path: str, *, readiness: bool) -> Faults:
+def _check_probe(probe: Object, path: str, *, readiness: bool) -> FieldErrors:
     yield from _check_handler(probe, path, grace=None)
     for name in _NUMBERS:
         yield from at_least_zero(f"{path}.{name}", probe.get(name))
@@ -64,7 +64,7 @@ def _check_probe(probe: Object, path: str, *, readiness: bool) -> Faults:
         yield invalid(f"{path}.successThreshold", successes, "must be 1")
 
 
-def _check_handler(handler: Object, path: str, *, grace: int | None) -> Faults:
+def _check_handler(handler: Object, path: str, *, grace: int | None) -> FieldErrors:
     found = [name for name in _HANDLERS if section(handler, name) is not None]
     if not found:
         yield required(path, "must specify a handler type")
@@ -82,7 +82,7 @@ def _check_handler(handler: Object, path: str, *, grace: int | None) -> Faults:
         yield forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
 
 
-def _check_http(action: Object, path: str) -> Faults:
+def _check_http(action: Object, path: str) -> FieldErrors:
     if not text(action, "path"):
         yield required(f"{path}.path")
     yield from _check_port(action.get("port"), f"{path}.port")
@@ -94,7 +94,7 @@ def _check_http(action: Object, path: str) -> Faults:
         yield from invalid_each(f"{path}.httpHeaders", name, header_name(name))
 
 
-def _check_port(port: Any, path: str) -> Faults:
+def _check_port(port: Any, path: str) -> FieldErrors:
     if isinstance(port, str):
         yield from invalid_each(path, port, port_name(port))
     else:
@@ -102,7 +102,7 @@ def _check_port(port: Any, path: str) -> Faults:
         yield from invalid_each(path, given, port_number(given))
 
 
-def _check_sleep(seconds: int, path: str, grace: int | None) -> Faults:
+def _check_sleep(seconds: int, path: str, grace: int | None) -> FieldErrors:
     if grace is not None and not 0 <= seconds <= grace:
         detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
         yield invalid(path, seconds, detail)

@@ -1,14 +1,15 @@
-"""Whether requests and limits are right: known names, no request above its limit."""
+"""Validation of resource requests and limits: known names, no request above its limit."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from everynode.api.quantity import Quantity, parse_quantity
-from everynode.api.selector import label_key_faults
-from everynode.api.validation.faults import (
+from everynode.api.selector import label_key_errors
+from everynode.api.validation.accessors import section, sections, text
+from everynode.api.validation.field_errors import (
     AT_LEAST_0,
-    Faults,
+    FieldErrors,
     Object,
     duplicate,
     forbidden,
@@ -18,7 +19,6 @@ from everynode.api.validation.faults import (
     required,
     unsupported,
 )
-from everynode.api.validation.reading import section, sections, text
 
 _NEEDS_LIMIT: Final = "Limit must be set for non overcommitable resources"
 _STANDARD: Final = frozenset(
@@ -37,8 +37,8 @@ _HUGE: Final = "hugepages-"
 
 def check_resources(
     resources: Object, path: str, *, claims: list[str], of_pod: bool = False
-) -> Faults:
-    """Faults in the requests, limits and claims of a container or of a pod as a whole."""
+) -> FieldErrors:
+    """Errors in the requests, limits and claims of a container or of a pod as a whole."""
     limits, requests = section(resources, "limits") or {}, section(resources, "requests") or {}
     for name, value in sorted(limits.items()):
         yield from _check_amount(name, value, f"{path}.limits[{name}]", of_pod=of_pod)
@@ -51,13 +51,13 @@ def check_resources(
     yield from _check_claims(resources, path, claims)
 
 
-def check_overhead(overhead: Object, path: str) -> Faults:
-    """Faults in what a runtime class adds to a pod."""
+def check_overhead(overhead: Object, path: str) -> FieldErrors:
+    """Errors in what a runtime class adds to a pod."""
     for name, value in sorted(overhead.items()):
         yield from _check_amount(name, value, f"{path}.limits[{name}]", of_pod=False)
 
 
-def _check_amount(name: str, value: Any, path: str, *, of_pod: bool) -> Faults:
+def _check_amount(name: str, value: Any, path: str, *, of_pod: bool) -> FieldErrors:
     yield from _check_name(name, path, of_pod=of_pod)
     quantity = parse_quantity(value)
     if quantity.nanos < 0:
@@ -72,9 +72,9 @@ def _check_amount(name: str, value: Any, path: str, *, of_pod: bool) -> Faults:
             yield invalid(path, str(quantity), detail)
 
 
-def _check_name(name: str, path: str, *, of_pod: bool) -> Faults:
+def _check_name(name: str, path: str, *, of_pod: bool) -> FieldErrors:
     huge = name.startswith(_HUGE)
-    wrong = list(invalid_each(path, name, label_key_faults(name)))
+    wrong = list(invalid_each(path, name, label_key_errors(name)))
     if not wrong and "/" not in name and name not in _STANDARD and not huge:
         detail = "must be a standard resource type or fully qualified"
         wrong.append(invalid(path, name, detail))
@@ -86,12 +86,12 @@ def _check_name(name: str, path: str, *, of_pod: bool) -> Faults:
         if name not in _OF_CONTAINERS and not huge:
             yield invalid(path, name, "must be a standard resource for containers")
     elif not _is_native(name) and (
-        name.startswith("requests.") or label_key_faults(f"requests.{name}")
+        name.startswith("requests.") or label_key_errors(f"requests.{name}")
     ):
         yield invalid(path, name, "doesn't follow extended resource name standard")
 
 
-def _check_request(name: str, value: Any, limits: Object, path: str) -> Faults:
+def _check_request(name: str, value: Any, limits: Object, path: str) -> FieldErrors:
     request = parse_quantity(value)
     overcommits = _is_native(name) and not name.startswith(_HUGE)
     if limits.get(name) is None:
@@ -100,16 +100,16 @@ def _check_request(name: str, value: Any, limits: Object, path: str) -> Faults:
         return
     limit = parse_quantity(limits[name])
     if request != limit and not overcommits:
-        yield _beyond(request, "must be equal to", name, limit, path)
+        yield _above_limit(request, "must be equal to", name, limit, path)
     elif request > limit:
-        yield _beyond(request, "must be less than or equal to", name, limit, path)
+        yield _above_limit(request, "must be less than or equal to", name, limit, path)
 
 
-def _beyond(request: Quantity, words: str, name: str, limit: Quantity, path: str) -> Any:
-    return invalid(f"{path}.requests", str(request), f"{words} {name} limit of {limit}")
+def _above_limit(request: Quantity, reason: str, name: str, limit: Quantity, path: str) -> Any:
+    return invalid(f"{path}.requests", str(request), f"{reason} {name} limit of {limit}")
 
 
-def _check_claims(resources: Object, path: str, known: list[str]) -> Faults:
+def _check_claims(resources: Object, path: str, known: list[str]) -> FieldErrors:
     seen: list[str] = []
     for here, claim in sections(resources, "claims", path):
         name, request = text(claim, "name"), text(claim, "request")

@@ -1,14 +1,15 @@
-"""Whether what decides on which nodes a pod may run is right: tolerations, affinity, spreading."""
+"""Validation of scheduling fields: tolerations, affinity, topology spread constraints."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from everynode.api.selector import label_key_faults, label_value_faults
+from everynode.api.selector import label_key_errors, label_value_errors
 from everynode.api.taints import EFFECTS
-from everynode.api.validation.faults import (
+from everynode.api.validation.accessors import number, section, sections, text, texts
+from everynode.api.validation.field_errors import (
     GREATER_THAN_ZERO,
-    Faults,
+    FieldErrors,
     Object,
     duplicate,
     forbidden,
@@ -18,7 +19,6 @@ from everynode.api.validation.faults import (
     unsupported,
 )
 from everynode.api.validation.names import dns_label, dns_subdomain
-from everynode.api.validation.reading import number, section, sections, text, texts
 from everynode.api.validation.selector import (
     UNKNOWN_OPERATOR,
     check_key,
@@ -33,17 +33,17 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 # --- Tolerations -------------------------------------------------------------------------------
 
 
-def check_tolerations(spec: Object, path: str) -> Faults:
-    """Faults in the tolerations of a pod."""
+def check_tolerations(spec: Object, path: str) -> FieldErrors:
+    """Errors in the tolerations of a pod."""
     for here, toleration in sections(spec, "tolerations", path):
         yield from _check_toleration(toleration, here)
 
 
-def _check_toleration(toleration: Object, path: str) -> Faults:
+def _check_toleration(toleration: Object, path: str) -> FieldErrors:
     key, operator = text(toleration, "key"), text(toleration, "operator")
     effect = text(toleration, "effect")
     if key:
-        yield from invalid_each(f"{path}.key", key, label_key_faults(key))
+        yield from invalid_each(f"{path}.key", key, label_key_errors(key))
     elif operator != "Exists":
         detail = (
             'operator must be Exists when `key` is empty, which means "match all values and '
@@ -58,10 +58,10 @@ def _check_toleration(toleration: Object, path: str) -> Faults:
         yield unsupported(f"{path}.effect", effect, EFFECTS)
 
 
-def _check_operator(toleration: Object, path: str) -> Faults:
+def _check_operator(toleration: Object, path: str) -> FieldErrors:
     operator, value = text(toleration, "operator"), text(toleration, "value")
     if operator in ("", "Equal"):
-        wrong = label_value_faults(value)
+        wrong = label_value_errors(value)
         if wrong:
             yield invalid(path, value, ";".join(wrong))
     elif operator == "Exists":
@@ -77,8 +77,8 @@ def _check_operator(toleration: Object, path: str) -> Faults:
 # --- Affinity ----------------------------------------------------------------------------------
 
 
-def check_affinity(spec: Object, path: str) -> Faults:
-    """Faults in the affinity of a pod to nodes and to other pods."""
+def check_affinity(spec: Object, path: str) -> FieldErrors:
+    """Errors in the affinity of a pod to nodes and to other pods."""
     affinity = section(spec, "affinity")
     if affinity is None:
         return
@@ -91,7 +91,7 @@ def check_affinity(spec: Object, path: str) -> Faults:
             yield from _check_pod_affinity(pods, f"{path}.affinity.{name}")
 
 
-def _check_node_affinity(affinity: Object, path: str) -> Faults:
+def _check_node_affinity(affinity: Object, path: str) -> FieldErrors:
     wanted = section(affinity, _REQUIRED)
     if wanted is not None:
         if not wanted.get("nodeSelectorTerms"):
@@ -105,7 +105,7 @@ def _check_node_affinity(affinity: Object, path: str) -> Faults:
         yield from _check_term(term, f"{here}.preference", strict=False)
 
 
-def _check_term(term: Object, path: str, *, strict: bool) -> Faults:
+def _check_term(term: Object, path: str, *, strict: bool) -> FieldErrors:
     for here, expression in sections(term, "matchExpressions", path):
         if text(expression, "operator") in ("Gt", "Lt"):
             if len(texts(expression, "values")) != 1:
@@ -117,12 +117,12 @@ def _check_term(term: Object, path: str, *, strict: bool) -> Faults:
         if strict:
             for index, value in enumerate(texts(expression, "values")):
                 path_of = f"{here}.values[{index}]"
-                yield from invalid_each(path_of, value, label_value_faults(value))
+                yield from invalid_each(path_of, value, label_value_errors(value))
     for here, expression in sections(term, "matchFields", path):
         yield from _check_field(expression, here)
 
 
-def _check_field(expression: Object, path: str) -> Faults:
+def _check_field(expression: Object, path: str) -> FieldErrors:
     operator, values = text(expression, "operator"), texts(expression, "values")
     if operator not in ("In", "NotIn"):
         yield invalid(f"{path}.operator", operator, UNKNOWN_OPERATOR)
@@ -137,13 +137,13 @@ def _check_field(expression: Object, path: str) -> Faults:
         yield from invalid_each(f"{path}.values[{index}]", value, dns_subdomain(value))
 
 
-def _check_weight(term: Object, path: str) -> Faults:
+def _check_weight(term: Object, path: str) -> FieldErrors:
     weight = number(term, "weight") or 0
     if not 1 <= weight <= 100:
         yield invalid(f"{path}.weight", weight, "must be in the range 1-100")
 
 
-def _check_pod_affinity(affinity: Object, path: str) -> Faults:
+def _check_pod_affinity(affinity: Object, path: str) -> FieldErrors:
     for here, term in sections(affinity, _REQUIRED, path):
         yield from _check_pod_term(term, here)
     for here, preferred in sections(affinity, _PREFERRED, path):
@@ -152,7 +152,7 @@ def _check_pod_affinity(affinity: Object, path: str) -> Faults:
         yield from _check_pod_term(term, f"{here}.podAffinityTerm")
 
 
-def _check_pod_term(term: Object, path: str) -> Faults:
+def _check_pod_term(term: Object, path: str) -> FieldErrors:
     for name in ("labelSelector", "namespaceSelector"):
         selector = section(term, name)
         if selector is not None:
@@ -163,10 +163,10 @@ def _check_pod_term(term: Object, path: str) -> Faults:
     topology = text(term, "topologyKey")
     if not topology:
         yield required(f"{path}.topologyKey", "can not be empty")
-    yield from invalid_each(f"{path}.topologyKey", topology, label_key_faults(topology))
+    yield from invalid_each(f"{path}.topologyKey", topology, label_key_errors(topology))
 
 
-def _check_label_keys(term: Object, path: str) -> Faults:
+def _check_label_keys(term: Object, path: str) -> FieldErrors:
     for name in ("matchLabelKeys", "mismatchLabelKeys"):
         keys = texts(term, name)
         if keys and section(term, "labelSelector") is None:
@@ -174,7 +174,7 @@ def _check_label_keys(term: Object, path: str) -> Faults:
             yield forbidden(f"{path}.{name}", detail)
             continue
         for index, key in enumerate(keys):
-            yield from invalid_each(f"{path}.{name}[{index}]", key, label_key_faults(key))
+            yield from invalid_each(f"{path}.{name}[{index}]", key, label_key_errors(key))
     unwanted = texts(term, "mismatchLabelKeys")
     for index, key in enumerate(texts(term, "matchLabelKeys")):
         if key in unwanted:
@@ -185,8 +185,8 @@ def _check_label_keys(term: Object, path: str) -> Faults:
 # --- Spreading ---------------------------------------------------------------------------------
 
 
-def check_spreading(spec: Object, path: str) -> Faults:
-    """Faults in the topology spread constraints of a pod."""
+def check_spreading(spec: Object, path: str) -> FieldErrors:
+    """Errors in the topology spread constraints of a pod."""
     constraints = list(sections(spec, "topologySpreadConstraints", path))
     kinds = [(text(c, "topologyKey"), text(c, "whenUnsatisfiable")) for _, c in constraints]
     for index, (here, constraint) in enumerate(constraints):
@@ -196,7 +196,7 @@ def check_spreading(spec: Object, path: str) -> Faults:
             yield duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", named)
 
 
-def _check_constraint(constraint: Object, path: str) -> Faults:
+def _check_constraint(constraint: Object, path: str) -> FieldErrors:
     skew = number(constraint, "maxSkew") or 0
     if skew <= 0:
         yield invalid(f"{path}.maxSkew", skew, GREATER_THAN_ZERO)

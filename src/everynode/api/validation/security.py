@@ -1,12 +1,13 @@
-"""Whether security contexts are right: ids in range, profiles that fit their type."""
+"""Validation of security contexts: ids in range, profiles that fit their type."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from everynode.api.validation.faults import (
-    Faults,
+from everynode.api.validation.accessors import flag, number, section, sections, text, texts
+from everynode.api.validation.field_errors import (
+    FieldErrors,
     Object,
     duplicate,
     forbidden,
@@ -16,7 +17,6 @@ from everynode.api.validation.faults import (
     unsupported,
 )
 from everynode.api.validation.names import relative_path, user_id
-from everynode.api.validation.reading import flag, number, section, sections, text, texts
 
 _SEGMENT: Final = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL: Final = rf"^({_SEGMENT}[\./])*{_SEGMENT}$"
@@ -25,8 +25,8 @@ _PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 _IPC_SYSCTLS: Final = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
 
 
-def check_container_security(container: Object, path: str, *, host_users: bool) -> Faults:
-    """Faults in the security context of a container."""
+def check_container_security(container: Object, path: str, *, host_users: bool) -> FieldErrors:
+    """Errors in the security context of a container."""
     context = section(container, "securityContext")
     if context is None:
         return
@@ -43,8 +43,8 @@ def check_container_security(container: Object, path: str, *, host_users: bool) 
     yield from _check_app_armor(context, here)
 
 
-def check_pod_security(spec: Object, path: str, *, is_pod: bool) -> Faults:
-    """Faults in the security context of a pod."""
+def check_pod_security(spec: Object, path: str, *, is_pod: bool) -> FieldErrors:
+    """Errors in the security context of a pod."""
     context = section(spec, "securityContext") or {}
     here = f"{path}.securityContext"
     yield from _check_ids(context, here, ("fsGroup", "runAsUser", "runAsGroup"))
@@ -68,23 +68,23 @@ def check_pod_security(spec: Object, path: str, *, is_pod: bool) -> Faults:
         yield from _check_user_namespace(spec, path)
 
 
-def _check_ids(context: Object, path: str, names: tuple[str, ...]) -> Faults:
+def _check_ids(context: Object, path: str, names: tuple[str, ...]) -> FieldErrors:
     for name in names:
         value = number(context, name)
         if value is not None:
             yield from invalid_each(f"{path}.{name}", value, user_id(value))
 
 
-def _check_escalation(context: Object, path: str) -> Faults:
-    words = "cannot set `allowPrivilegeEscalation` to false and"
+def _check_escalation(context: Object, path: str) -> FieldErrors:
+    prefix = "cannot set `allowPrivilegeEscalation` to false and"
     if flag(context, "privileged"):
-        yield invalid(path, context, f"{words} `privileged` to true")
+        yield invalid(path, context, f"{prefix} `privileged` to true")
     capabilities = section(context, "capabilities") or {}
     if "CAP_SYS_ADMIN" in texts(capabilities, "add"):
-        yield invalid(path, context, f"{words} `capabilities.Add` CAP_SYS_ADMIN")
+        yield invalid(path, context, f"{prefix} `capabilities.Add` CAP_SYS_ADMIN")
 
 
-def _check_profile_type(profile: Object, path: str) -> Faults:
+def _check_profile_type(profile: Object, path: str) -> FieldErrors:
     kind = text(profile, "type")
     if not kind:
         yield required(f"{path}.type", f"type is required when {path.rpartition('.')[2]} is set")
@@ -92,7 +92,7 @@ def _check_profile_type(profile: Object, path: str) -> Faults:
         yield unsupported(f"{path}.type", kind, _PROFILES)
 
 
-def _check_seccomp(context: Object, path: str) -> Faults:
+def _check_seccomp(context: Object, path: str) -> FieldErrors:
     profile = section(context, "seccompProfile")
     if profile is None:
         return
@@ -110,7 +110,7 @@ def _check_seccomp(context: Object, path: str) -> Faults:
         yield from invalid_each(f"{here}.localhostProfile", local, relative_path(local))
 
 
-def _check_app_armor(context: Object, path: str) -> Faults:
+def _check_app_armor(context: Object, path: str) -> FieldErrors:
     profile = section(context, "appArmorProfile")
     if profile is None:
         return
@@ -129,7 +129,7 @@ def _check_app_armor(context: Object, path: str) -> Faults:
         yield invalid(f"{here}.localhostProfile", local, detail)
 
 
-def _check_sysctls(spec: Object, context: Object, path: str, *, is_pod: bool) -> Faults:
+def _check_sysctls(spec: Object, context: Object, path: str, *, is_pod: bool) -> FieldErrors:
     seen: list[str] = []
     for here, sysctl in sections(context, "sysctls", path):
         name = text(sysctl, "name")
@@ -145,21 +145,21 @@ def _check_sysctls(spec: Object, context: Object, path: str, *, is_pod: bool) ->
             yield from _check_host_sysctl(spec, name.replace("/", "."), f"{here}.name")
 
 
-def _check_host_sysctl(spec: Object, name: str, path: str) -> Faults:
+def _check_host_sysctl(spec: Object, name: str, path: str) -> FieldErrors:
     if flag(spec, "hostNetwork") and name.startswith("net."):
         yield invalid(path, name, "may not be specified when 'hostNetwork' is true")
     elif flag(spec, "hostIPC") and name.startswith(_IPC_SYSCTLS):
         yield invalid(path, name, "may not be specified when 'hostIPC' is true")
 
 
-def _check_user_namespace(spec: Object, path: str) -> Faults:
-    for name, told in (
+def _check_user_namespace(spec: Object, path: str) -> FieldErrors:
+    for name, printed in (
         ("hostNetwork", "hostNetwork"),
         ("hostPID", "HostPID"),
         ("hostIPC", "HostIPC"),
     ):
         if flag(spec, name):
-            yield forbidden(f"{path}.{told}", "when `hostUsers` is false")
+            yield forbidden(f"{path}.{printed}", "when `hostUsers` is false")
     for kind in ("initContainers", "containers"):
         for here, container in sections(spec, kind, path):
             if container.get("volumeDevices"):

@@ -1,13 +1,14 @@
-"""Whether a label selector is right: known operators, values where they belong, good names."""
+"""Validation of label selectors: operators, values, keys."""
 
 from __future__ import annotations
 
-from everynode.api.daemonset import LabelSelector, Requirement
+from everynode.api.daemonset import LabelSelector, LabelSelectorRequirement
 from everynode.api.selector import SelectorError, compile_selector
-from everynode.api.selector import label_key_faults as key_faults
-from everynode.api.selector import label_value_faults as value_faults
-from everynode.api.validation.faults import (
-    Faults,
+from everynode.api.selector import label_key_errors as key_faults
+from everynode.api.selector import label_value_errors as value_faults
+from everynode.api.validation.accessors import pairs, sections, text, texts
+from everynode.api.validation.field_errors import (
+    FieldErrors,
     Object,
     forbidden,
     invalid,
@@ -15,15 +16,14 @@ from everynode.api.validation.faults import (
     required,
 )
 from everynode.api.validation.metadata import check_labels
-from everynode.api.validation.reading import pairs, sections, text, texts
 
 IN_NEEDS_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
 EXISTS_HAS_NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 UNKNOWN_OPERATOR = "not a valid selector operator"
 
 
-def check_selector(selector: Object, path: str) -> Faults:
-    """Faults in a label selector."""
+def check_selector(selector: Object, path: str) -> FieldErrors:
+    """Errors in a label selector."""
     yield from check_labels(pairs(selector, "matchLabels"), f"{path}.matchLabels")
     for here, expression in sections(selector, "matchExpressions", path):
         yield from check_values(expression, here)
@@ -32,8 +32,8 @@ def check_selector(selector: Object, path: str) -> Faults:
             yield from invalid_each(f"{here}.values[{index}]", value, value_faults(value))
 
 
-def check_values(expression: Object, path: str) -> Faults:
-    """A fault if the values of an expression do not fit its operator."""
+def check_values(expression: Object, path: str) -> FieldErrors:
+    """An error if the values of an expression do not fit its operator."""
     operator, values = text(expression, "operator"), texts(expression, "values")
     if operator in ("In", "NotIn"):
         if not values:
@@ -45,19 +45,19 @@ def check_values(expression: Object, path: str) -> Faults:
         yield invalid(f"{path}.operator", operator, UNKNOWN_OPERATOR)
 
 
-def check_key(expression: Object, path: str) -> Faults:
-    """Faults in the key of an expression."""
+def check_key(expression: Object, path: str) -> FieldErrors:
+    """Errors in the key of an expression."""
     key = text(expression, "key")
     yield from invalid_each(f"{path}.key", key, key_faults(key))
 
 
-def selects(selector: Object, labels: dict[str, str]) -> bool | None:
-    """Whether the selector matches the labels; None if it cannot be understood."""
+def selector_matches(selector: Object, labels: dict[str, str]) -> bool | None:
+    """Whether the selector matches the labels; None if the selector is invalid."""
     expressions = sections(selector, "matchExpressions", "")
     read = LabelSelector(
         match_labels=pairs(selector, "matchLabels"),
         match_expressions=tuple(
-            Requirement(text(e, "key"), text(e, "operator"), tuple(texts(e, "values")))
+            LabelSelectorRequirement(text(e, "key"), text(e, "operator"), tuple(texts(e, "values")))
             for _, e in expressions
         ),
     )

@@ -1,16 +1,17 @@
-"""Whether a pod, or the template of one, is right."""
+"""Validation of pods and pod templates."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from everynode.api.daemonset import Fault
+from everynode.api.daemonset import FieldError
 from everynode.api.defaults import default_pod, default_template
-from everynode.api.selector import label_key_faults
+from everynode.api.selector import label_key_errors
 from everynode.api.types import POD, POD_TEMPLATE
-from everynode.api.validation.container import Surroundings, check_containers
-from everynode.api.validation.faults import (
-    Faults,
+from everynode.api.validation.accessors import flag, number, pairs, section, sections, text, texts
+from everynode.api.validation.container import PodContext, check_containers
+from everynode.api.validation.field_errors import (
+    FieldErrors,
     Object,
     duplicate,
     forbidden,
@@ -20,13 +21,12 @@ from everynode.api.validation.faults import (
     required,
     unsupported,
 )
+from everynode.api.validation.field_types import check_field_types
 from everynode.api.validation.metadata import check_annotations, check_labels, check_metadata
 from everynode.api.validation.names import dns_label, dns_search, dns_subdomain, ip_address
-from everynode.api.validation.reading import flag, number, pairs, section, sections, text, texts
 from everynode.api.validation.resources import check_overhead, check_resources
 from everynode.api.validation.scheduling import check_affinity, check_spreading, check_tolerations
 from everynode.api.validation.security import check_pod_security
-from everynode.api.validation.shape import check_shape
 from everynode.api.validation.volume import check_volumes
 
 _ENUMS: Final = (
@@ -44,25 +44,25 @@ _PATTERNS: Final = (
 _MAX_INT32: Final = 2**31 - 1
 
 
-def validate_template(template: object, path: str = "template") -> list[Fault]:
-    """Everything wrong with a pod template, told after the API's defaults are filled in."""
-    wrong = list(check_shape(template, POD_TEMPLATE, path))
+def validate_template(template: object, path: str = "template") -> list[FieldError]:
+    """All errors of a pod template, checked with the API's defaults."""
+    wrong = list(check_field_types(template, POD_TEMPLATE, path))
     if wrong or not isinstance(template, dict):
         return wrong
     return list(check_template(default_template(template), path))
 
 
-def validate_pod(pod: object) -> list[Fault]:
-    """Everything wrong with a new pod, told after the API's defaults are filled in."""
-    wrong = list(check_shape(pod, POD))
+def validate_pod(pod: object) -> list[FieldError]:
+    """All errors of a new pod, checked with the API's defaults."""
+    wrong = list(check_field_types(pod, POD))
     if wrong or not isinstance(pod, dict):
         return wrong
     made = default_pod(pod)
     return [*check_metadata(section(made, "metadata") or {}), *_check_pod(made)]
 
 
-def check_template(template: Object, path: str) -> Faults:
-    """Faults in a pod template whose types have been checked and whose defaults are there."""
+def check_template(template: Object, path: str) -> FieldErrors:
+    """Errors in a pod template whose types have been checked and whose defaults are set."""
     metadata = section(template, "metadata") or {}
     # The API server leaves `metadata` out of these two paths.
     yield from check_labels(pairs(metadata, "labels"), f"{path}.labels")
@@ -74,7 +74,7 @@ def check_template(template: Object, path: str) -> Faults:
         yield forbidden(f"{path}.spec.ephemeralContainers", detail)
 
 
-def _check_pod(pod: Object) -> Faults:
+def _check_pod(pod: Object) -> FieldErrors:
     spec = section(pod, "spec") or {}
     yield from _check_spec(spec, "spec", is_pod=True)
     for kind in ("containers", "initContainers"):
@@ -90,10 +90,10 @@ def _check_pod(pod: Object) -> Faults:
         yield forbidden("spec.nodeName", detail)
 
 
-def _check_spec(spec: Object, path: str, *, is_pod: bool) -> Faults:
+def _check_spec(spec: Object, path: str, *, is_pod: bool) -> FieldErrors:
     volumes: dict[str, Object] = {}
     yield from check_volumes(spec, path, volumes)
-    surroundings = Surroundings(
+    surroundings = PodContext(
         volumes=volumes,
         claims=[text(claim, "name") for _, claim in sections(spec, "resourceClaims", path)],
         grace=number(spec, "terminationGracePeriodSeconds"),
@@ -116,8 +116,8 @@ def _check_spec(spec: Object, path: str, *, is_pod: bool) -> Faults:
     yield from _check_os(spec, path)
 
 
-def _check_files(spec: Object, path: str) -> Faults:
-    """Variables come from files only out of volumes that end with the pod."""
+def _check_files(spec: Object, path: str) -> FieldErrors:
+    """Variables may come from files only in emptyDir volumes."""
     volumes = {text(volume, "name"): volume for _, volume in sections(spec, "volumes", path)}
     for kind in ("initContainers", "containers"):
         for where, container in sections(spec, kind, path):
@@ -129,14 +129,14 @@ def _check_files(spec: Object, path: str) -> Faults:
                     yield from _check_file_volume(name, volumes.get(name), f"{at}.volumeName")
 
 
-def _check_file_volume(name: str, volume: Object | None, path: str) -> Faults:
+def _check_file_volume(name: str, volume: Object | None, path: str) -> FieldErrors:
     if volume is None:
         yield not_found(path, name)
     elif volume.get("emptyDir") is None:
         yield invalid(path, name, "referenced volume must be of type emptyDir")
 
 
-def _check_pod_resources(spec: Object, path: str, claims: list[str]) -> Faults:
+def _check_pod_resources(spec: Object, path: str, claims: list[str]) -> FieldErrors:
     resources = section(spec, "resources")
     if resources is not None:
         yield from check_resources(resources, f"{path}.resources", claims=claims, of_pod=True)
@@ -145,19 +145,19 @@ def _check_pod_resources(spec: Object, path: str, claims: list[str]) -> Faults:
         yield from check_overhead(overhead, f"{path}.overhead")
 
 
-def _check_host_network(spec: Object, path: str, *, is_pod: bool) -> Faults:
+def _check_host_network(spec: Object, path: str, *, is_pod: bool) -> FieldErrors:
     if not flag(spec, "hostNetwork"):
         return
     for where, container in sections(spec, "containers", path):
         for here, port in sections(container, "ports", where):
             inside, outside = number(port, "containerPort") or 0, number(port, "hostPort") or 0
-            # A template may leave it out: the pod gets the same number then.
+            # A template may omit hostPort: the pod gets the number of containerPort.
             if (is_pod or outside) and outside != inside:
                 detail = "must match `containerPort` when `hostNetwork` is true"
                 yield invalid(f"{here}.hostPort", outside, detail)
 
 
-def _check_enums(spec: Object, path: str) -> Faults:
+def _check_enums(spec: Object, path: str) -> FieldErrors:
     for name, supported in _ENUMS:
         value = text(spec, name)
         if value not in supported:
@@ -167,7 +167,7 @@ def _check_enums(spec: Object, path: str) -> Faults:
         yield unsupported(f"{path}.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
 
 
-def _check_names(spec: Object, path: str) -> Faults:
+def _check_names(spec: Object, path: str) -> FieldErrors:
     for name, rule in _PATTERNS:
         value = text(spec, name)
         if value:
@@ -178,7 +178,7 @@ def _check_names(spec: Object, path: str) -> Faults:
         yield invalid(f"{path}.activeDeadlineSeconds", deadline, detail)
 
 
-def _check_dns(spec: Object, path: str) -> Faults:
+def _check_dns(spec: Object, path: str) -> FieldErrors:
     here, config = f"{path}.dnsConfig", section(spec, "dnsConfig")
     if text(spec, "dnsPolicy") == "None" and config is None:
         yield required(here, "must provide `dnsConfig` when `dnsPolicy` is None")
@@ -207,20 +207,20 @@ def _check_dns(spec: Object, path: str) -> Faults:
             yield required(where, "must not be empty")
 
 
-def _check_gates(spec: Object, path: str) -> Faults:
+def _check_gates(spec: Object, path: str) -> FieldErrors:
     for here, gate in sections(spec, "readinessGates", path):
         kind = text(gate, "conditionType")
-        yield from invalid_each(f"{here}.conditionType", kind, label_key_faults(kind))
+        yield from invalid_each(f"{here}.conditionType", kind, label_key_errors(kind))
     seen: list[str] = []
     for here, gate in sections(spec, "schedulingGates", path):
         name = text(gate, "name")
-        yield from invalid_each(here, name, label_key_faults(name))
+        yield from invalid_each(here, name, label_key_errors(name))
         if name in seen:
             yield duplicate(here, name)
         seen.append(name)
 
 
-def _check_aliases(spec: Object, path: str) -> Faults:
+def _check_aliases(spec: Object, path: str) -> FieldErrors:
     for here, alias in sections(spec, "hostAliases", path):
         address = text(alias, "ip")
         yield from invalid_each(f"{here}.ip", address, ip_address(address))
@@ -228,7 +228,7 @@ def _check_aliases(spec: Object, path: str) -> Faults:
             yield from invalid_each(f"{here}.hostnames[{index}]", name, dns_subdomain(name))
 
 
-def _check_os(spec: Object, path: str) -> Faults:
+def _check_os(spec: Object, path: str) -> FieldErrors:
     os = section(spec, "os")
     if os is None:
         return

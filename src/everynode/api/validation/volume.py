@@ -1,4 +1,4 @@
-"""Whether volumes are right: one source each, with what that source needs."""
+"""Validation of volumes: one source each, with its required fields."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from collections.abc import Callable
 from typing import Final
 
 from everynode.api.quantity import parse_quantity
-from everynode.api.validation.faults import (
-    Faults,
+from everynode.api.validation.accessors import number, pairs, section, sections, text
+from everynode.api.validation.downward_api import (
+    IN_FILES,
+    check_field_reference,
+    check_resource_reference,
+)
+from everynode.api.validation.field_errors import (
+    FieldErrors,
     Object,
     duplicate,
     forbidden,
@@ -18,21 +24,15 @@ from everynode.api.validation.faults import (
     unsupported,
 )
 from everynode.api.validation.metadata import check_annotations, check_labels
-from everynode.api.validation.names import dns_label, dns_subdomain, file_path, no_backsteps
-from everynode.api.validation.reading import number, pairs, section, sections, text
-from everynode.api.validation.reference import (
-    IN_FILES,
-    check_field_reference,
-    check_resource_reference,
-)
+from everynode.api.validation.names import dns_label, dns_subdomain, file_path, no_parent_path
 
 _FILE_MODE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 _HOST_PATH_TYPES: Final = (
     *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File"),
     *("FileOrCreate", "Socket"),
 )
-# The order in which sources are looked at: the first one counts, the others are one too many.
-# Each with the fields it cannot do without.
+# Sources in the order in which the API server checks them, each with its required fields. The first
+# source that is set counts; the others are errors.
 _SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "emptyDir": (),
     "hostPath": ("path",),
@@ -67,8 +67,8 @@ _SOURCES: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def check_volumes(spec: Object, path: str, found: dict[str, Object]) -> Faults:
-    """Faults in the volumes of a pod; the sound ones are put into `found` by their names."""
+def check_volumes(spec: Object, path: str, found: dict[str, Object]) -> FieldErrors:
+    """Errors in the volumes of a pod; the valid volumes are added to `found` by name."""
     for here, volume in sections(spec, "volumes", path):
         name = text(volume, "name")
         wrong = list(_check_source(volume, here))
@@ -83,7 +83,7 @@ def check_volumes(spec: Object, path: str, found: dict[str, Object]) -> Faults:
             found[name] = volume
 
 
-def _check_source(volume: Object, path: str) -> Faults:
+def _check_source(volume: Object, path: str) -> FieldErrors:
     present = [name for name in _SOURCES if section(volume, name) is not None]
     if not present:
         yield required(path, "must specify a volume type")
@@ -99,36 +99,36 @@ def _check_source(volume: Object, path: str) -> Faults:
         yield forbidden(f"{path}.{name}", "may not specify more than 1 volume type")
 
 
-def _check_empty_dir(source: Object, path: str) -> Faults:
+def _check_empty_dir(source: Object, path: str) -> FieldErrors:
     limit = source.get("sizeLimit")
     if limit is not None and parse_quantity(limit).nanos < 0:
         yield forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _check_host_path(source: Object, path: str) -> Faults:
+def _check_host_path(source: Object, path: str) -> FieldErrors:
     where = text(source, "path")
     if not where:
         return
-    yield from invalid_each(f"{path}.path", where, no_backsteps(where))
+    yield from invalid_each(f"{path}.path", where, no_parent_path(where))
     kind = source.get("type")
     if kind is not None and kind not in _HOST_PATH_TYPES:
         yield unsupported(f"{path}.type", kind, _HOST_PATH_TYPES)
 
 
-def _check_mode(source: Object, name: str, path: str) -> Faults:
+def _check_mode(source: Object, name: str, path: str) -> FieldErrors:
     mode = number(source, name)
     if mode is not None and not 0 <= mode <= 0o777:
         yield invalid(f"{path}.{name}", mode, _FILE_MODE)
 
 
-def _check_keys(source: Object, path: str) -> Faults:
-    """The files that a config map or a secret is projected to."""
+def _check_keys(source: Object, path: str) -> FieldErrors:
+    """The items of a ConfigMap or Secret volume."""
     yield from _check_mode(source, "defaultMode", path)
     for here, item in sections(source, "items", path):
         yield from _check_item(item, here)
 
 
-def _check_item(item: Object, path: str) -> Faults:
+def _check_item(item: Object, path: str) -> FieldErrors:
     for name in ("key", "path"):
         if not text(item, name):
             yield required(f"{path}.{name}")
@@ -137,14 +137,14 @@ def _check_item(item: Object, path: str) -> Faults:
     yield from _check_mode(item, "mode", path)
 
 
-def _check_downward(source: Object, path: str) -> Faults:
+def _check_downward(source: Object, path: str) -> FieldErrors:
     yield from _check_mode(source, "defaultMode", path)
     # The API server leaves the index of the item out of the path.
     for _, item in sections(source, "items", path):
         yield from _check_downward_file(item, path)
 
 
-def _check_downward_file(item: Object, path: str) -> Faults:
+def _check_downward_file(item: Object, path: str) -> FieldErrors:
     where = text(item, "path")
     if not where:
         yield required(f"{path}.path")
@@ -162,7 +162,7 @@ def _check_downward_file(item: Object, path: str) -> Faults:
     yield from _check_mode(item, "mode", path)
 
 
-def _check_projected(source: Object, path: str) -> Faults:
+def _check_projected(source: Object, path: str) -> FieldErrors:
     yield from _check_mode(source, "defaultMode", path)
     paths: list[str] = []
     for here, projection in sections(source, "sources", path):
@@ -182,7 +182,7 @@ def _check_projected(source: Object, path: str) -> Faults:
             yield forbidden(here, "may not specify more than 1 volume type per source")
 
 
-def _check_named(source: Object, path: str, paths: list[str], volume: str) -> Faults:
+def _check_named(source: Object, path: str, paths: list[str], volume: str) -> FieldErrors:
     if not text(source, "name"):
         yield required(f"{path}.name")
     for here, item in sections(source, "items", path):
@@ -190,13 +190,13 @@ def _check_named(source: Object, path: str, paths: list[str], volume: str) -> Fa
         yield from _check_unique(text(item, "path"), text(source, "name"), paths, volume)
 
 
-def _check_unique(where: str, told: str, paths: list[str], volume: str) -> Faults:
+def _check_unique(where: str, printed: str, paths: list[str], volume: str) -> FieldErrors:
     if where and where in paths:
-        yield invalid(volume, told, "conflicting duplicate paths")
+        yield invalid(volume, printed, "conflicting duplicate paths")
     paths.append(where)
 
 
-def _check_token(token: Object, path: str, volume: str) -> Faults:
+def _check_token(token: Object, path: str, volume: str) -> FieldErrors:
     lifetime = number(token, "expirationSeconds") or 0
     here = f"{path}.serviceAccountToken.expirationSeconds"
     if lifetime < 600:
@@ -209,12 +209,12 @@ def _check_token(token: Object, path: str, volume: str) -> Faults:
     yield from invalid_each(f"{volume}.path", where, file_path(where))
 
 
-def _check_nfs(source: Object, path: str) -> Faults:
+def _check_nfs(source: Object, path: str) -> FieldErrors:
     if not text(source, "path").startswith("/"):
         yield invalid(f"{path}.path", text(source, "path"), "must be an absolute path")
 
 
-def _check_csi(source: Object, path: str) -> Faults:
+def _check_csi(source: Object, path: str) -> FieldErrors:
     driver = text(source, "driver")
     if not driver:
         return
@@ -223,7 +223,7 @@ def _check_csi(source: Object, path: str) -> Faults:
     yield from invalid_each(f"{path}.driver", driver, dns_subdomain(driver.lower()))
 
 
-def _check_ephemeral(source: Object, path: str) -> Faults:
+def _check_ephemeral(source: Object, path: str) -> FieldErrors:
     template = section(source, "volumeClaimTemplate")
     if template is None:
         return
@@ -238,7 +238,7 @@ def _check_ephemeral(source: Object, path: str) -> Faults:
         yield required(f"{here}.spec.resources[storage]")
 
 
-_CHECKS: Final[dict[str, Callable[[Object, str], Faults]]] = {
+_CHECKS: Final[dict[str, Callable[[Object, str], FieldErrors]]] = {
     "emptyDir": _check_empty_dir,
     "hostPath": _check_host_path,
     "secret": _check_keys,

@@ -1,0 +1,1 @@
+"""Server-side apply as pure functions: field sets, managed fields, merging."""

@@ -1,0 +1,1 @@
+"""How answers look: representations, tables, discovery and OpenAPI documents."""

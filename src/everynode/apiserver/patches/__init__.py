@@ -1,0 +1,1 @@
+"""Patch formats as pure functions: JSON patch, merge patch, strategic merge patch."""

@@ -1,0 +1,1 @@
+"""From bytes to an understood request: path, headers, timeout and body."""

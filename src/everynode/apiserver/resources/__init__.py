@@ -1,0 +1,1 @@
+"""One module per built-in resource: defaults, validation and admission."""

@@ -1,0 +1,1 @@
+"""What an object may look like: types, field validation, OpenAPI schemas of custom resources."""

@@ -1,0 +1,1 @@
+"""Storage: the versioned object store, its change log, and persistence in SQLite."""

@@ -1,0 +1,1 @@
+"""How requests arrive: HTTPS on loopback, or calls in the same process."""

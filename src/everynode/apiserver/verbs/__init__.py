@@ -1,0 +1,1 @@
+"""One module per REST verb, and the subresources."""

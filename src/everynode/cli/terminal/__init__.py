@@ -1,0 +1,1 @@
+"""What commands read and print: manifest files, durations and counts, charts, progress."""

@@ -1,1 +1,0 @@
-"""What runs behind the API: kubelets, scheduler, garbage collector and the life of nodes."""

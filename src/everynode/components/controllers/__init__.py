@@ -1,0 +1,1 @@
+"""The controllers of a control plane: garbage collection, namespaces, nodes, evictions."""

@@ -1,0 +1,1 @@
+"""Simulated kubelets: nodes, pods and containers as a kubelet reports them."""

@@ -1,0 +1,90 @@
+"""Requests: turns decided actions into API requests; each carries its precondition."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everynode.api.daemonset import DaemonSet
+from everynode.api.keys import FIELD_MANAGER
+from everynode.api.selector import SelectorError, format_selector
+from everynode.decide.actions import (
+    CreatePod,
+    CreateRevision,
+    DeletePod,
+    DeleteRevision,
+    PatchPod,
+    PatchRevision,
+    PodAction,
+    RevisionAction,
+)
+from everynode.kube import verbs
+from everynode.kube.requests import MERGE_PATCH, METADATA, STRATEGIC_PATCH, Request
+from everynode.kube.resources import PODS, REVISIONS
+from everynode.kube.verbs import Scope
+
+_PATCHES: Final = {"strategic": STRATEGIC_PATCH, "merge": MERGE_PATCH}
+
+
+def pod_request(action: PodAction, namespace: str) -> Request:
+    """Return the request that carries out an action on a pod.
+
+    The response holds the pod's metadata only: the watch delivers the pod itself.
+    """
+    match action:
+        case CreatePod():
+            return verbs.create(
+                PODS, action.body, namespace=namespace, manager=FIELD_MANAGER, accept=METADATA
+            )
+        case DeletePod():
+            return verbs.delete(
+                PODS,
+                action.name,
+                namespace=namespace,
+                uid=action.uid,
+                version=action.resource_version,
+                accept=METADATA,
+            )
+        case PatchPod():
+            return verbs.patch(
+                PODS,
+                action.name,
+                action.body,
+                kind=_PATCHES[action.merge],
+                namespace=namespace,
+                subresource=action.subresource,
+                manager=FIELD_MANAGER,
+                accept=METADATA,
+            )
+
+
+def revision_request(action: RevisionAction, namespace: str) -> Request:
+    """Return the request that carries out an action on a revision."""
+    match action:
+        case CreateRevision():
+            return verbs.create(REVISIONS, action.body, namespace=namespace, manager=FIELD_MANAGER)
+        case PatchRevision():
+            return verbs.patch(
+                REVISIONS,
+                action.name,
+                action.body,
+                kind=_PATCHES[action.merge],
+                namespace=namespace,
+                manager=FIELD_MANAGER,
+            )
+        case DeleteRevision():
+            return verbs.delete(
+                REVISIONS,
+                action.name,
+                namespace=namespace,
+                uid=action.uid,
+                version=action.resource_version,
+            )
+
+
+def selected_by(ds: DaemonSet) -> Scope | None:
+    """Return the scope of a DaemonSet's selector; None where the selector is empty or invalid."""
+    try:
+        labels = format_selector(ds.selector)
+    except SelectorError:
+        return None
+    return Scope(namespace=ds.namespace, labels=labels) if labels else None

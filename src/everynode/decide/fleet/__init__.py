@@ -1,0 +1,1 @@
+"""Decisions about all nodes of a DaemonSet: scope, budget, totals, conditions, status."""

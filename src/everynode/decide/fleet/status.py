@@ -1,0 +1,32 @@
+"""DaemonSet status: the sums of the node counts, and the conditions."""
+
+from __future__ import annotations
+
+import msgspec
+
+from everynode.api.daemonset import DaemonSetStatus, Flavour
+from everynode.api.objects import Condition
+from everynode.decide.node.assessment import NodeCounts
+from everynode.decide.plan import Plan
+
+
+def build_status(
+    plan: Plan, sums: NodeCounts, observed: DaemonSetStatus, conditions: tuple[Condition, ...]
+) -> DaemonSetStatus:
+    """Return the status to store; the observed object itself if there is nothing to write."""
+    generation = plan.ds.metadata.generation
+    written = msgspec.structs.replace(
+        observed,
+        observed_generation=max(observed.observed_generation, generation),
+        desired=sums.desired,
+        current=sums.current,
+        misscheduled=sums.misscheduled,
+        ready=sums.ready,
+        updated=sums.updated,
+        available=sums.available,
+        unavailable=sums.desired - sums.available,
+        # The native kind has no such field.
+        update_revision=plan.target_hash if plan.ds.flavour is Flavour.ADVANCED else "",
+        conditions=conditions,
+    )
+    return observed if written == observed else written

@@ -1,0 +1,257 @@
+"""In-place update state: the record in a pod's annotation, and the stage it is at.
+
+The annotation has OpenKruise's format, so that each controller can continue an update of the other.
+`containerID`, beside `imageID`, is our own addition, which OpenKruise ignores.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api import keys
+from everynode.api.image import same_image
+from everynode.api.objects import ContainerStatus, Pod, Resources
+from everynode.api.quantity import QuantityError, parse_quantity
+from everynode.api.times import TimeError, parse_time
+from everynode.decide.inplace.gates import has_gate, is_open
+
+Amounts = dict[str, str | int | float]
+
+RESIZABLE: Final = ("cpu", "memory")
+RESIZE_PENDING: Final = "PodResizePending"
+RESIZE_IN_PROGRESS: Final = "PodResizeInProgress"
+INFEASIBLE: Final = "Infeasible"
+
+
+class LastStatus(msgspec.Struct, frozen=True, gc=False):
+    """The image and the container that ran before the image was changed."""
+
+    image_id: str = msgspec.field(default="", name="imageID")
+    container_id: str = msgspec.field(default="", name="containerID")
+
+
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """Containers that were changed together, and when."""
+
+    timestamp: str = ""
+    containers: tuple[str, ...] | None = ()
+
+
+class PreCheck(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The containers that must be ready before the next ones are changed."""
+
+    containers_required_ready: tuple[str, ...] | None = ()
+
+
+class InPlaceState(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The record of the last in-place update of a pod."""
+
+    revision: str = ""
+    update_timestamp: str = ""
+    last_container_statuses: dict[str, LastStatus] | None = None
+    update_env_from_metadata: bool = False
+    update_resources: bool = False
+    update_images: bool = False
+    next_container_images: dict[str, str] | None = None
+    next_container_resources: dict[str, Resources] | None = None
+    pre_check_before_next: PreCheck | None = None
+    container_batches_record: tuple[Batch, ...] | None = None
+
+
+class Stage(enum.Enum):
+    """The stages of an in-place update; the value is what the update waits for."""
+
+    RESIZE = "the resize is to be written"
+    RESIZING = "the kubelet is resizing"
+    RESTARTING = "containers are to run their new images"
+    NEXT = "the images are to be written"
+    RESIZED = "the resize is done and to be struck off"
+    FINISHED = "nothing"
+
+
+_decoder = msgspec.json.Decoder(InPlaceState)
+
+
+def read_state(pod: Pod) -> InPlaceState | None:
+    """Return the pod's record of its last in-place update; None if absent or unreadable."""
+    text = pod.metadata.annotations.inplace_state or pod.metadata.annotations.inplace_state_old
+    if not text:
+        return None
+    try:
+        return _decoder.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def state_fault(pod: Pod) -> str:
+    """Return why the record cannot be read, for the node's reason; empty if it can."""
+    text = pod.metadata.annotations.inplace_state or pod.metadata.annotations.inplace_state_old
+    if not text:
+        return ""
+    try:
+        _decoder.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return f"annotation {keys.INPLACE_STATE} cannot be read and is ignored: {error}"
+    return ""
+
+
+def write_state(state: InPlaceState) -> str:
+    """Return the text of the annotation; empty fields are left out, as OpenKruise does."""
+    always = {
+        "revision": state.revision,
+        "updateTimestamp": state.update_timestamp,
+        "lastContainerStatuses": state.last_container_statuses or None,
+    }
+    optional: dict[str, Any] = {
+        "updateEnvFromMetadata": state.update_env_from_metadata,
+        "updateResources": state.update_resources,
+        "updateImages": state.update_images,
+        "nextContainerImages": state.next_container_images,
+        "nextContainerResources": state.next_container_resources,
+        "preCheckBeforeNext": state.pre_check_before_next,
+        "containerBatchesRecord": state.container_batches_record,
+    }
+    said = {name: value for name, value in optional.items() if value}
+    return msgspec.json.encode({**always, **said}).decode()
+
+
+def started_at(state: InPlaceState) -> float | None:
+    """Return when the latest batch was written; None if that time cannot be parsed."""
+    batches = state.container_batches_record or ()
+    try:
+        return parse_time(batches[-1].timestamp if batches else state.update_timestamp)
+    except TimeError:
+        return None
+
+
+def stage(pod: Pod, state: InPlaceState | None) -> Stage:
+    """Return the stage of the recorded update; FINISHED without a record."""
+    if state is None:
+        return Stage.FINISHED
+    wanted = state.next_container_resources or {}
+    if wanted and not is_resize_written(pod, wanted):
+        return Stage.RESIZE
+    resized = bool(wanted) or (state.update_resources and is_gate_closed(pod))
+    if resized and not is_resize_reported(pod, wanted):
+        return Stage.RESIZING
+    if not are_images_running(pod, state):
+        return Stage.RESTARTING
+    if state.next_container_images:
+        return Stage.NEXT if _passed_precheck(pod, state) else Stage.RESTARTING
+    return Stage.RESIZED if wanted else Stage.FINISHED
+
+
+def has_unfinished_update(pod: Pod) -> bool:
+    """Whether an in-place update of the pod is not finished."""
+    return stage(pod, read_state(pod)) not in (Stage.FINISHED, Stage.RESIZED)
+
+
+def is_gate_closed(pod: Pod) -> bool:
+    """Whether the pod has the readiness gate of in-place updates and it is not True."""
+    return has_gate(pod, keys.INPLACE_UPDATE_READY) and not is_open(pod, keys.INPLACE_UPDATE_READY)
+
+
+# --- Resources ---------------------------------------------------------------------------------
+
+
+def is_resize_written(pod: Pod, wanted: dict[str, Resources]) -> bool:
+    """Whether the pod's spec has these resources."""
+    return all(
+        container.name not in wanted or _covers(container.resources, wanted[container.name])
+        for container in pod.spec.containers
+    )
+
+
+def is_resize_reported(pod: Pod, wanted: dict[str, Resources]) -> bool:
+    """Whether the pod's status reports the resources of the spec for these containers."""
+    if resize_trouble(pod) or pod.condition(RESIZE_IN_PROGRESS) is not None:
+        return False
+    statuses = {status.name: status for status in pod.status.container_statuses}
+    for container in pod.spec.containers:
+        if wanted and container.name not in wanted:
+            continue
+        status = statuses.get(container.name)
+        if status is None or status.resources is None:
+            return False
+        if not _covers(status.resources, _only_resizable(container.resources)):
+            return False
+    return True
+
+
+def resize_trouble(pod: Pod) -> str:
+    """Return why the kubelet has not started a resize, such as Infeasible; empty if it has."""
+    pending = pod.condition(RESIZE_PENDING)
+    if pending is not None and pending.status != "False":
+        return pending.reason or "Deferred"
+    # Before Kubernetes 1.33 this was in status.resize.
+    return pod.status.resize if pod.status.resize in (INFEASIBLE, "Deferred", "Proposed") else ""
+
+
+def _only_resizable(resources: Resources) -> Resources:
+    return Resources(
+        requests={
+            name: resources.requests[name] for name in RESIZABLE if name in resources.requests
+        },
+        limits={name: resources.limits[name] for name in RESIZABLE if name in resources.limits},
+    )
+
+
+def _covers(have: Resources, wanted: Resources) -> bool:
+    """Whether `have` contains every wanted amount."""
+    return _has(have.requests, wanted.requests) and _has(have.limits, wanted.limits)
+
+
+def _has(have: Amounts, wanted: Amounts) -> bool:
+    return all(name in have and same_quantity(have[name], wanted[name]) for name in sorted(wanted))
+
+
+def same_quantity(one: str | float, other: str | float) -> bool:
+    """Whether two quantities are equal, such as 1 and 1000m."""
+    try:
+        return parse_quantity(one) == parse_quantity(other)
+    except QuantityError:
+        return one == other
+
+
+# --- Images ------------------------------------------------------------------------------------
+
+
+def are_images_running(pod: Pod, state: InPlaceState) -> bool:
+    """Whether every container whose image was changed runs the new image."""
+    if not state.last_container_statuses:
+        return True
+    images = {container.name: container.image for container in pod.spec.containers}
+    statuses = {status.name: status for status in pod.status.container_statuses}
+    for name in sorted(state.last_container_statuses):
+        if name not in images:
+            continue
+        status = statuses.get(name)
+        if status is None or not _runs_new_image(
+            status, images[name], state.last_container_statuses[name]
+        ):
+            return False
+    return True
+
+
+def _runs_new_image(status: ContainerStatus, image: str, last: LastStatus) -> bool:
+    """Whether the container runs the image: its image id or name is new.
+
+    If both names are the same image, the container id must have changed.
+    """
+    if not status.image_id:
+        return False
+    if status.image_id != last.image_id or same_image(status.image, image):
+        return True
+    return bool(last.container_id and status.container_id) and (
+        status.container_id != last.container_id
+    )
+
+
+def _passed_precheck(pod: Pod, state: InPlaceState) -> bool:
+    check = state.pre_check_before_next
+    required = (check.containers_required_ready or ()) if check is not None else ()
+    ready = {status.name: status.ready for status in pod.status.container_statuses}
+    return all(ready.get(name, False) for name in required)

@@ -1,0 +1,68 @@
+"""Clock skew: times of a pod that are in the future count from when we first saw them.
+
+The clock of a node may be ahead of ours, our clock may have been set back, and any client may write
+any time. Without this rule a back-off or a timeout would wait until that time. When a time was
+first seen is part of the node's view. It is not stored: a restarted controller starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from everynode.api.objects import Pod
+from everynode.api.times import seconds
+from everynode.decide.inplace.state import read_state, started_at
+
+# Pairs of a time that was in the future when first seen, and when it was first seen.
+FutureTimes = tuple[tuple[float, float], ...]
+
+
+def effective_time(moment: float, ahead: FutureTimes) -> float:
+    """Return the time itself; if it was in the future when first seen, when it was first seen."""
+    for time, seen_at in ahead:
+        if time == moment:
+            return seen_at
+    return moment
+
+
+def has_future_time(pod: Pod, now: datetime) -> bool:
+    """Whether a time of the pod that we use is in the future; it runs for every pod event."""
+    try:
+        for moment in _times(pod):
+            if moment > now:
+                return True
+    except TypeError:  # a time without a zone, which the API never writes
+        return any(seconds(moment) > seconds(now) for moment in _times(pod))
+    begun = _begun_at(pod)
+    return begun is not None and begun > seconds(now)
+
+
+def pod_times(pod: Pod) -> list[float]:
+    """Return the times of the pod that decisions depend on; the deletion time is not one."""
+    begun = _begun_at(pod)
+    found = [seconds(moment) for moment in _times(pod)]
+    return found if begun is None else [*found, begun]
+
+
+def _times(pod: Pod) -> Iterator[datetime]:
+    created, started = pod.metadata.creation_timestamp, pod.status.start_time
+    if created is not None:
+        yield created
+    if started is not None:
+        yield started
+    for condition in pod.status.conditions:
+        if condition.last_transition_time is not None:
+            yield condition.last_transition_time
+    for status in pod.status.container_statuses:
+        ended = status.state.terminated
+        if ended is not None and ended.finished_at is not None:
+            yield ended.finished_at
+
+
+def _begun_at(pod: Pod) -> float | None:
+    noted = pod.metadata.annotations
+    if not (noted.inplace_state or noted.inplace_state_old):
+        return None  # the usual case
+    state = read_state(pod)
+    return None if state is None else started_at(state)

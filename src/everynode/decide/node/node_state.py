@@ -1,0 +1,312 @@
+"""NodeState: the pods, revision and availability of one node. All decisions about it read it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from everynode.api import keys
+from everynode.api.objects import Node, Pod
+from everynode.api.times import seconds
+from everynode.decide.inplace.state import has_unfinished_update, read_state, started_at
+from everynode.decide.inplace.update import STARTED
+from everynode.decide.node.assessment import NodeCounts, TargetFacts, earliest
+from everynode.decide.node.availability import available_at, is_ready
+from everynode.decide.node.clock_skew import FutureTimes, effective_time
+from everynode.decide.node.eligibility import eligibility_for
+from everynode.decide.plan import Plan
+from everynode.decide.pods.own_pods import OwnPods, age_order
+from everynode.decide.view import NodeView, WriteKind
+
+# A target pod that is still unavailable this many seconds after it reached the target no longer
+# keeps unready old pods on other nodes from being replaced.
+UNAVAILABLE_TIMEOUT: Final = 300.0
+
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+class NodeState:
+    """One node at one moment: its pods, its revision, and what it costs the budget. Never changed.
+
+    Own writes that the cache does not show yet count at the worse of before and after: a pod that
+    we wrote to is not up, and a node that we wrote to for the target is under way.
+    """
+
+    __slots__ = (
+        "available",
+        "blocks_replacements",
+        "changes_at",
+        "down",
+        "eligible",
+        "facts",
+        "in_scope",
+        "kept",
+        "kept_old",
+        "kept_target",
+        "node",
+        "node_revision",
+        "now",
+        "old_pods",
+        "plan",
+        "pods",
+        "reachable",
+        "released",
+        "target_pods",
+        "under_way",
+        "up",
+        "view",
+    )
+
+    def __init__(
+        self,
+        plan: Plan,
+        view: NodeView,
+        node: Node,
+        *,
+        facts: TargetFacts,
+        in_scope: bool,
+        released: bool,
+        now: float,
+    ) -> None:
+        self.plan = plan
+        self.view = view
+        self.node = node
+        self.facts = facts
+        self.in_scope = in_scope
+        self.released = released  # selector and partition allow the target, paused or not
+        self.now = now
+        self.reachable = node.ready != "Unknown"
+        self.pods = OwnPods(view.pods)
+        self._find_revision()
+        changes_at = self._find_available_pods()
+        self._find_kept_pods()
+        self.under_way = in_scope and self.eligible.should_continue and self._is_under_way()
+        self.blocks_replacements = False
+        if self.under_way:
+            until = self._blocks_replacements_until()
+            self.blocks_replacements = until is None or now < until
+            changes_at = earliest(now, changes_at, until)
+        self.down = in_scope and (not self.up if self.eligible.should_run else self.under_way)
+        # When a pod becomes available or a timeout ends, without any event.
+        self.changes_at = changes_at
+
+    def _find_revision(self) -> None:
+        """Find the revision that pods of this node should have, and whether its template fits."""
+        plan = self.plan
+        target = plan.target_hash
+        # R3: a node that is not in scope is held at the revision it has.
+        self.node_revision = target if self.in_scope else held_revision(plan, self.pods)
+        self.eligible = (
+            self.facts.eligibility
+            if self.node_revision == target
+            else eligibility_for(plan.constraints[self.node_revision], self.node)
+        )
+
+    def _find_available_pods(self) -> float | None:
+        """Find the available pods, as sets of uids; `up` are those we have not written to.
+
+        Return when the next pod becomes available; None if no such time is known.
+        """
+        found = []
+        next_at: float | None = None
+        for pod in self.pods.active:
+            at = available_at(pod, self.plan.min_ready_seconds, self.view.ahead)
+            if at is None:
+                continue
+            if at <= self.now:
+                found.append(pod.uid)
+            else:
+                next_at = earliest(self.now, next_at, at)
+        self.available = frozenset(found) if found else _NONE
+        written = self._written_pods()
+        self.up = self.available - written if written else self.available
+        return next_at
+
+    def _written_pods(self) -> frozenset[str]:
+        writes = self.view.writes
+        return frozenset([write.uid for write in writes]) if writes else _NONE
+
+    def _find_kept_pods(self) -> None:
+        """Sort active pods by revision and choose those to keep: one, or one of each with surge."""
+        self.target_pods: list[Pod] = []
+        self.old_pods: list[Pod] = []
+        for pod in self.pods.active:
+            (self.target_pods if self.plan.is_at_target(pod) else self.old_pods).append(pod)
+        old = self._prefer(self.old_pods) if self.old_pods else None
+        target = self._prefer(self.target_pods) if self.target_pods else None
+        if old is not None and target is not None and not self.plan.surging:
+            if self._prefer([old, target]) is old:
+                target = None
+            else:
+                old = None
+        self.kept_old, self.kept_target = old, target
+        self.kept = [pod for pod in (old, target) if pod is not None]
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether nothing may be written now: an own write is unseen, or one was just refused."""
+        return bool(self.view.writes) or self.view.retry_at > self.now
+
+    def is_ready(self, pod: Pod) -> bool:
+        """Whether the pod is Ready; an available pod is known to be."""
+        return pod.uid in self.available or is_ready(pod)
+
+    def is_taken_out_of_service(self, pod: Pod) -> bool:
+        """Whether our gate of an old pod is closed for an in-place update that is not written."""
+        if not pod.spec.readiness_gates:
+            return False
+        condition = pod.condition(keys.INPLACE_UPDATE_READY)
+        if condition is None or condition.status == "True" or condition.reason != STARTED:
+            return False
+        return not has_unfinished_update(pod)
+
+    def counts(self, *, port_conflict: bool = False) -> NodeCounts:
+        """Return what the node adds to the totals of the DaemonSet."""
+        pods, view = self.pods, self.view
+        desired = self.facts.eligibility.should_run
+        first = pods.primary
+        ready = available = updated = False
+        if desired and first is not None:
+            available = first.uid in self.available
+            ready = available or is_ready(first)
+            updated = self.plan.is_at_target(first)
+        writing = len(view.writes)
+        creating = sum([write.kind is WriteKind.CREATE for write in view.writes]) if writing else 0
+        return _shared_counts(
+            desired=desired,
+            current=desired and first is not None,
+            misscheduled=not desired and first is not None,
+            ready=ready,
+            available=available,
+            available_any=desired and bool(self.available),
+            updated=updated,
+            held=desired and not self.in_scope,
+            not_started=desired
+            and self.in_scope
+            and not (self.facts.holds_target or self.under_way),
+            creating=creating,
+            changing=writing - creating,
+            port_conflict=port_conflict,
+            **self._budget_counts(creating),
+        )
+
+    def _budget_counts(self, creating: int) -> dict[str, bool]:
+        """Return the counts for the budget, by field name; those not named are zero.
+
+        Nodes whose kubelet does not report are counted separately (R4).
+        """
+        counts: dict[str, bool] = {}
+        pods = self.pods
+        # The first comparison is cheap and usually false.
+        if len(pods.all) + creating > 1 and len(pods.all) - len(pods.all_finished) + creating > 1:
+            counts["two_pods" if self.reachable else "unreachable_two_pods"] = True
+        if not self.in_scope:
+            return counts
+        if self.reachable:
+            counts["down"] = self.down
+            counts["under_way"] = self.blocks_replacements
+            counts["target_available"] = not self.up.isdisjoint(
+                [pod.uid for pod in self.target_pods]
+            )
+            return counts
+        counts["unreachable"] = self.eligible.should_run or self.under_way
+        counts["unreachable_down"] = self.down
+        counts["unreachable_under_way"] = self.blocks_replacements
+        counts["unreachable_after_update"] = self._may_be_cut_off_by_target()
+        return counts
+
+    def _prefer(self, pods: list[Pod]) -> Pod:
+        """Return the pod to keep: an available one first, then Ready, node's revision, oldest."""
+        if len(pods) == 1:
+            return pods[0]
+        return min(
+            pods,
+            key=lambda pod: (
+                pod.uid not in self.available,
+                not is_ready(pod),
+                not self._has_node_revision(pod),
+                age_order(pod),
+            ),
+        )
+
+    def _has_node_revision(self, pod: Pod) -> bool:
+        if self.node_revision == self.plan.target_hash:
+            return self.plan.is_at_target(pod)
+        return pod.hash == self.node_revision
+
+    def _is_under_way(self) -> bool:
+        """Whether the node was emptied for the target, or its target pod is not available."""
+        if self.eligible.should_run and not self.pods.active:
+            return True
+        for pod in self.target_pods:
+            if pod.uid not in self.up:
+                return True
+        written = self._written_pods()
+        for pod in self.old_pods:
+            if pod.uid in written or self.is_taken_out_of_service(pod):
+                return True
+        return bool(self.view.writes) and has_pending_create(self.view, self.plan.target_hash)
+
+    def _may_be_cut_off_by_target(self) -> bool:
+        """Whether the target may be the reason why the kubelet does not report.
+
+        It is not the reason on a node that the update has not reached. Otherwise an old pod that
+        cannot terminate because its kubelet is gone would block all other nodes.
+        """
+        if not self.under_way:
+            return False
+        return (
+            any(self.plan.is_at_target(pod) for pod in self.pods.all)
+            or bool(self.view.writes)
+            or any(self.is_taken_out_of_service(pod) for pod in self.old_pods)
+        )
+
+    def _blocks_replacements_until(self) -> float | None:
+        """Return until when this node blocks replacing unready pods on others (R4); None: no end.
+
+        A target pod blocks them until its timeout; anything else blocks them until it is done.
+        """
+        pods = self.pods
+        if self.view.writes:
+            return None
+        finished = [] if pods.active or pods.terminating or pods.preparing else pods.finished
+        tried = [pod for pod in (*self.target_pods, *finished) if self.plan.is_at_target(pod)]
+        if not tried:
+            return None
+        reached = max(reached_revision_at(pod, self.view.ahead) for pod in tried)
+        return reached + self.plan.min_ready_seconds + UNAVAILABLE_TIMEOUT
+
+
+# Most nodes of a DaemonSet have equal counts. They share a few objects, so that the totals can
+# compare them by identity.
+_shared_counts: Final = lru_cache(maxsize=1024)(NodeCounts)
+
+
+def has_pending_create(view: NodeView, revision: str) -> bool:
+    """Whether we have created a pod of this revision that the cache does not show yet."""
+    return any(
+        write.kind is WriteKind.CREATE and write.revision == revision for write in view.writes
+    )
+
+
+def held_revision(plan: Plan, pods: OwnPods) -> str:
+    """Return the revision a held node keeps (R3): that of a pod still there, else the fallback."""
+    for group in (
+        pods.active,
+        pods.preparing,
+        pods.terminating,
+        pods.finished,
+        pods.finished_terminating,
+    ):
+        for pod in group:
+            if pod.hash in plan.revisions:
+                return pod.hash
+    return plan.fallback_hash
+
+
+def reached_revision_at(pod: Pod, ahead: FutureTimes = ()) -> float:
+    """Return when the pod reached its revision: when it was created, or updated in place."""
+    state = read_state(pod)
+    changed = started_at(state) if state is not None and state.revision == pod.hash else None
+    created = seconds(pod.metadata.creation_timestamp) or 0.0
+    return max(effective_time(created, ahead), effective_time(changed or 0.0, ahead))

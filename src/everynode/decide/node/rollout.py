@@ -1,0 +1,199 @@
+"""Rollout: how the old pod of a node is updated, and which budget that needs (R4, R5, R6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from everynode.api import keys
+from everynode.api.objects import Pod
+from everynode.api.times import seconds
+from everynode.decide.actions import Cause, PatchPod
+from everynode.decide.inplace.update import (
+    IN_PLACE_TIMEOUT,
+    Recreate,
+    Wait,
+    has_gates_to_open,
+    maintenance_patch,
+)
+from everynode.decide.node import reasons
+from everynode.decide.node.assessment import Queue, earliest
+from everynode.decide.node.clock_skew import effective_time
+from everynode.decide.node.node_state import NodeState
+from everynode.decide.node.placement import NodeIntent, create_step, explain_backoff
+from everynode.decide.node.reasons import Reason
+from everynode.decide.node.steps import Step, StepKind
+
+
+def update_node(node: NodeState, in_place: Sequence[InPlaceProgress] = ()) -> NodeIntent:
+    """Return how the old pod of a node is updated or replaced, if the node has one.
+
+    `in_place` is the result of `in_place_progress` for the same node.
+    """
+    if not in_place:
+        return _update(node, None)
+    intent = _update(node, next((each for each in in_place if each.failure), None))
+    times_out_at = (each.wake_at for each in in_place)
+    return intent._replace(wake_at=earliest(node.now, intent.wake_at, *times_out_at))
+
+
+def _update(node: NodeState, failed: InPlaceProgress | None) -> NodeIntent:
+    old = node.kept_old
+    if failed is None and (old is None or not node.in_scope):
+        return NodeIntent()
+    if not node.plan.updating:
+        return NodeIntent()
+    if not node.reachable:
+        return NodeIntent(reason=reasons.UNREACHABLE)
+    if failed is not None:
+        return _recreate_failed(node, failed)
+    assert old is not None
+    return _surge(node, old) if node.plan.surging else _replace(node, old)
+
+
+def _replace(node: NodeState, old: Pod) -> NodeIntent:
+    """Delete the old pod, or update it in place: one pod at a time on a node."""
+    if node.pods.leaving:
+        # The successor of this pod would have to wait for the terminating pod too.
+        return NodeIntent(reason=Reason(reasons.TERMINATING, "another of its pods is still going"))
+    if not node.eligible.should_run and not _fits_in_place(node, old):
+        return NodeIntent(reason=_kept_on_tainted_node(node))
+    return _take(node, old)
+
+
+def _take(node: NodeState, pod: Pod, reason: Reason | None = None) -> NodeIntent:
+    step = Step(StepKind.UPDATE, Cause.UPDATE, pod)
+    if node.is_ready(pod):
+        queue = Queue.UPDATE_READY_NO_BUDGET if node.down else Queue.UPDATE_READY
+    elif node.blocks_replacements:
+        queue = Queue.REPLACE_UNREADY_NO_BUDGET
+    else:
+        queue = Queue.REPLACE_UNREADY
+    return NodeIntent(queue, (step,), reason)
+
+
+def _surge(node: NodeState, old: Pod) -> NodeIntent:
+    """Create the target beside the old pod, which is deleted when the target is available (R5).
+
+    An old pod that is not Ready is deleted first, so that its node never has two pods and the
+    limits on replacements and on surge both hold.
+    """
+    if node.kept_target is not None:
+        # Both pods exist. An old pod that is not Ready need not wait for the target.
+        return NodeIntent() if node.is_ready(old) else _take(node, old)
+    if not node.eligible.should_run:
+        return NodeIntent(reason=_kept_on_tainted_node(node))
+    if node.plan.has_port_conflict(old):
+        text = "the target needs a host port that the old pod holds; use maxUnavailable instead"
+        return NodeIntent(reason=Reason(reasons.SURGE_CANNOT_FIT, text))
+    if node.pods.leaving:
+        return NodeIntent(reason=Reason(reasons.TERMINATING, "another of its pods is still going"))
+    backoff = explain_backoff(node)
+    if backoff is not None:
+        return NodeIntent(reason=backoff.reason, wake_at=backoff.until)
+    if not node.is_ready(old):
+        return _take(node, old)
+    return NodeIntent(Queue.SURGE, (create_step(node, node.plan.target_hash, Cause.SURGE),))
+
+
+def _kept_on_tainted_node(node: NodeState) -> Reason:
+    text = f"{node.eligible.reason}: its pod is kept and cannot be recreated"
+    return Reason(reasons.TAINTED, text)
+
+
+# --- In place ----------------------------------------------------------------------------------
+
+
+class InPlaceProgress(NamedTuple):
+    """The progress of the in-place update of one pod: its next step, or why it failed."""
+
+    pod: Pod
+    step: Step | None = None
+    failure: str = ""
+    wake_at: float | None = None  # when the update times out
+
+
+def in_place_progress(node: NodeState) -> list[InPlaceProgress]:
+    """Return the in-place updates of the node's pods, and the gates that have to be opened."""
+    return [_progress_of(node, pod) for pod in node.kept if _may_need_write(node, pod)]
+
+
+def _may_need_write(node: NodeState, pod: Pod) -> bool:
+    """Whether an in-place update can be under way; a cheap check that is usually False.
+
+    It is False if every gate is open and no update is recorded.
+    """
+    gated = bool(pod.spec.readiness_gates) and pod.uid not in node.available
+    return gated or _has_record(pod)
+
+
+def _has_record(pod: Pod) -> bool:
+    """Whether the pod has OpenKruise's annotation about its last in-place update."""
+    noted = pod.metadata.annotations
+    return bool(noted.inplace_state or noted.inplace_state_old)
+
+
+def _progress_of(node: NodeState, pod: Pod) -> InPlaceProgress:
+    # API servers since 1.36 refuse a resize that does not fit the node; a retry is useless.
+    unresizable = (pod.uid, pod.hash) == node.view.unresizable
+    if not _is_moving_to_target(node, pod):
+        if unresizable or not _needs_maintenance(node, pod):
+            return InPlaceProgress(pod)
+        return InPlaceProgress(pod, Step(StepKind.MAINTAIN, Cause.GATE, pod))
+    created_at_target = pod.hash == node.plan.target_hash and not _has_record(pod)
+    if unresizable:
+        failure = "" if created_at_target else "the API server refuses to resize it"
+        return InPlaceProgress(pod, failure=failure)
+    advance = Step(StepKind.ADVANCE_IN_PLACE, Cause.IN_PLACE, pod) if node.reachable else None
+    if created_at_target:
+        # It was never updated in place: only its gates may have to be opened.
+        return InPlaceProgress(pod, advance if has_gates_to_open(pod) else None)
+    step = node.plan.next_in_place_step(pod, now=node.now, ahead=node.view.ahead)
+    if isinstance(step, Recreate):
+        return InPlaceProgress(pod, failure=step.reason)
+    if isinstance(step, Wait):
+        return InPlaceProgress(pod, wake_at=step.until)
+    if isinstance(step, PatchPod):
+        return InPlaceProgress(pod, advance, wake_at=_times_out_at(node, pod))
+    return InPlaceProgress(pod)
+
+
+def _is_moving_to_target(node: NodeState, pod: Pod) -> bool:
+    """Whether the pod is at the target, or was taken out of service to be updated in place."""
+    if not node.in_scope:
+        return False
+    if pod.hash == node.plan.target_hash:
+        return True
+    return node.plan.in_place and node.plan.updating and node.is_taken_out_of_service(pod)
+
+
+def _needs_maintenance(node: NodeState, pod: Pod) -> bool:
+    if not _has_record(pod):
+        return has_gates_to_open(pod)  # the same result without building the patch
+    return maintenance_patch(pod, now=node.now) is not None
+
+
+def _times_out_at(node: NodeState, pod: Pod) -> float | None:
+    """Return when a pod that was taken out of service, and not updated since, is recreated."""
+    if pod.hash == node.plan.target_hash:
+        return None
+    condition = pod.condition(keys.INPLACE_UPDATE_READY)
+    if condition is None or condition.last_transition_time is None:
+        return None
+    closed_at = effective_time(seconds(condition.last_transition_time), node.view.ahead)
+    return closed_at + IN_PLACE_TIMEOUT
+
+
+def _recreate_failed(node: NodeState, failed: InPlaceProgress) -> NodeIntent:
+    """Recreate a pod whose in-place update failed; the budget applies."""
+    if not node.eligible.should_run:
+        text = f"{failed.failure}, and {node.eligible.reason}: it cannot be recreated"
+        return NodeIntent(reason=Reason(reasons.TAINTED, text))
+    return _take(node, failed.pod, Reason(reasons.IN_PLACE, f"recreated: {failed.failure}"))
+
+
+def _fits_in_place(node: NodeState, old: Pod) -> bool:
+    if not node.plan.in_place:
+        return False
+    step = node.plan.next_in_place_step(old, now=node.now, ahead=node.view.ahead)
+    return isinstance(step, PatchPod)

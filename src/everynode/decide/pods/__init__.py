@@ -1,0 +1,1 @@
+"""Pods: their names, bodies, patches and lifecycle hooks, and pods that pull images ahead."""

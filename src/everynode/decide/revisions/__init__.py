@@ -1,0 +1,1 @@
+"""ControllerRevisions: the target, the history to keep, and the owner of an object."""

@@ -1,0 +1,1 @@
+"""Kubeconfig files and credentials: which cluster to use, and as which user."""

@@ -1,0 +1,1 @@
+"""The HTTP transport: connections, TLS, proxies and HTTP/1.1."""

@@ -1,0 +1,85 @@
+"""Permissions: SelfSubjectAccessReviews, and the missing permission that an RBAC error names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from everynode.errors import UserError
+from everynode.kube import verbs
+from everynode.kube.client import Client
+from everynode.kube.errors import Forbidden
+from everynode.kube.resources import Resource
+
+_ACCESS_REVIEWS: Final = Resource(
+    "authorization.k8s.io",
+    "v1",
+    "selfsubjectaccessreviews",
+    "SelfSubjectAccessReview",
+    namespaced=False,
+)
+# RBAC's message names the verb; an apply request may lack either patch or create.
+_RBAC_MESSAGE: Final = re.compile(
+    r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
+    r'(?: in the namespace "(?P<namespace>[^"]*)")?'
+)
+
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Permission(msgspec.Struct, frozen=True, kw_only=True):
+    """One verb on one resource, as a role would grant it."""
+
+    verb: str
+    group: str
+    resource: str  # with its subresource: pods/status
+    namespace: str = ""  # all of them if empty
+    name: str = ""
+
+    def __str__(self) -> str:
+        plural, slash, subresource = self.resource.partition("/")
+        full = f"{plural}.{self.group}{slash}{subresource}" if self.group else self.resource
+        return f"{self.verb} {full}{f' in namespace {self.namespace}' if self.namespace else ''}"
+
+
+async def is_allowed(client: Client, permission: Permission) -> bool:
+    """Ask the server whether we have a permission."""
+    plural, _, subresource = permission.resource.partition("/")
+    attributes = {
+        "verb": permission.verb,
+        "group": permission.group,
+        "resource": plural,
+        "subresource": subresource,
+        "namespace": permission.namespace,
+        "name": permission.name,
+    }
+    body = {
+        "apiVersion": _ACCESS_REVIEWS.api_version,
+        "kind": _ACCESS_REVIEWS.kind,
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+    }
+    answer = await client.read(verbs.create(_ACCESS_REVIEWS, body), _decode)
+    return bool(answer["status"].get("allowed"))
+
+
+def missing_permission(error: Forbidden) -> str:
+    """Return the verb and the resource, as in a role, that a 403 names as missing."""
+    found = _RBAC_MESSAGE.search(error.message)
+    if found is None:
+        return str(error.request_info)
+    # For a namespace, RBAC's message names the object itself as its namespace.
+    namespace = (found["namespace"] or "") if found["resource"] != "namespaces" else ""
+    permission = Permission(
+        verb=found["verb"], group=found["group"], resource=found["resource"], namespace=namespace
+    )
+    return str(permission)
+
+
+def missing_permissions(missing: list[str]) -> UserError:
+    """Return the error that lists the permissions an administrator has to grant."""
+    return UserError(
+        f"you lack the permission to {', '.join(missing)}; "
+        "ask a cluster administrator for it, or choose another --context"
+    )

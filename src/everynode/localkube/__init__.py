@@ -1,0 +1,1 @@
+"""Real Kubernetes on this machine: binaries, a control plane on loopback, a real node."""

@@ -1,0 +1,75 @@
+"""Binaries of Kubernetes: in KUBEBUILDER_ASSETS, or in the cache of hack/kubernetes/build."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# The releases pinned by hack/kubernetes/go.mod and hack/kubectl-old/go.mod.
+RELEASE = "v1.36.3"
+OLD_KUBECTL_RELEASE = "v1.28.15"
+
+CONTROL_PLANE = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubectl",
+)
+NODE = ("kubelet",)
+
+
+class BinariesMissingError(Exception):
+    """The Kubernetes binaries are not on this machine; the message says how to get them."""
+
+
+def find(needed: Iterable[str] = CONTROL_PLANE, environ: Mapping[str, str] | None = None) -> Path:
+    """The folder that holds all the needed programs."""
+    env = os.environ if environ is None else environ
+    names = tuple(needed)
+    assets = env.get("KUBEBUILDER_ASSETS")
+    cache = cache_folder(RELEASE, env)
+    for folder in (Path(assets) if assets else None, cache):
+        if folder is not None and not missing(folder, names):
+            return folder
+    raise BinariesMissingError(_explain(assets, cache, names))
+
+
+def find_old_kubectl(environ: Mapping[str, str] | None = None) -> Path:
+    """The oldest kubectl that Everynode supports."""
+    folder = cache_folder(OLD_KUBECTL_RELEASE, os.environ if environ is None else environ)
+    if missing(folder, ("kubectl",)):
+        raise BinariesMissingError(
+            f"kubectl {OLD_KUBECTL_RELEASE} is not in {folder}: run hack/kubectl-old/build."
+        )
+    return folder / "kubectl"
+
+
+def cache_folder(release: str, environ: Mapping[str, str]) -> Path:
+    """Where hack/kubernetes/build and hack/kubectl-old/build keep the programs of a release."""
+    root = environ.get("EVERYNODE_CACHE")
+    if root:
+        return Path(root) / "kubernetes" / release / "bin"
+    home = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME") or Path.home(), ".cache")
+    return Path(home) / "everynode" / "kubernetes" / release / "bin"
+
+
+def missing(folder: Path, names: Iterable[str]) -> list[str]:
+    """The named programs that are not in the folder."""
+    return [name for name in names if not os.access(folder / name, os.X_OK)]
+
+
+def _explain(assets: str | None, cache: Path, names: tuple[str, ...]) -> str:
+    looked = [f"{cache} lacks {', '.join(missing(cache, names))}"]
+    if assets:
+        absent = ", ".join(missing(Path(assets), names))
+        looked.insert(0, f"KUBEBUILDER_ASSETS={assets} lacks {absent}")
+    return (
+        f"The programs of a real Kubernetes were not found ({'; '.join(looked)}). "
+        f"Either run `make kubernetes`, which builds {RELEASE} once per machine (it needs Go 1.26 "
+        f"or newer), or set KUBEBUILDER_ASSETS to a folder that holds {', '.join(names)}."
+    )

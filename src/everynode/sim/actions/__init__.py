@@ -1,0 +1,1 @@
+"""Actions: what users, nodes, processes and servers do in a simulated cluster."""

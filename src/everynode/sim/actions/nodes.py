@@ -1,0 +1,184 @@
+"""Node actions: nodes join, leave, stop responding, get labels and taints, and are drained."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from everynode.api.objects import Pod
+from everynode.kube import verbs
+from everynode.kube.resources import NODES, PODS
+from everynode.sim.actions.context import TAINT, Act, ActionContext
+from everynode.sim.history.record import NAMESPACE
+from everynode.sim.history.snapshots import node_of
+from everynode.sim.plans.plan import Action
+
+# Annotations that set the behaviour of a simulated kubelet.
+_STOPPED: Final = "sim.everynode.io/stopped"
+_SLOW: Final = "sim.everynode.io/slow"
+_NOT_READY: Final = "sim.everynode.io/not-ready"
+_PRESSURE: Final = "sim.everynode.io/pressure"
+BEHAVIOUR_ANNOTATIONS: Final = (_STOPPED, _SLOW, _NOT_READY, _PRESSURE)
+_EVICT_EVERY: Final = 5.0  # seconds until a refused eviction is retried
+
+
+# --- Joining and leaving --------------------------------------------------------------------------
+
+
+async def _add_node(ctx: ActionContext, action: Action) -> None:
+    await _create_node(ctx, action.args["node"], action.args.get("labels", {}))
+
+
+async def _create_node(ctx: ActionContext, name: str, labels: dict[str, str]) -> None:
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+    await ctx.client.write(verbs.create(NODES, body), bytes)
+
+
+async def _mass_join(ctx: ActionContext, action: Action) -> None:
+    """Many nodes join at the same moment."""
+    for number in range(int(action.args["count"])):
+        args = {"node": f"mass-{number:02d}"}
+        await ctx.world.runner.run(Action("add-node", at=action.at, args=args))
+
+
+async def _remove_node(ctx: ActionContext, action: Action) -> None:
+    await ctx.client.write(verbs.delete(NODES, ctx.node_name(action)), bytes)
+
+
+async def _replace_node(ctx: ActionContext, action: Action) -> None:
+    """A node is deleted and another one joins under its name."""
+    name = ctx.node_name(action)
+    node = ctx.world.record.cluster.nodes.get(name)
+    labels = node.metadata.labels if node is not None else {}
+    await ctx.client.write(verbs.delete(NODES, name), bytes)
+    await ctx.world.clock.sleep(action.seconds)
+    await _create_node(ctx, name, labels)
+
+
+# --- Kubelets -------------------------------------------------------------------------------------
+
+
+async def _lose_node(ctx: ActionContext, action: Action) -> None:
+    """A kubelet stops responding and comes back."""
+    await _annotate_for(ctx, action, {_STOPPED: "true"})
+
+
+async def _lose_zone(ctx: ActionContext, action: Action) -> None:
+    for name, node in sorted(ctx.world.record.cluster.nodes.items()):
+        zone = node.metadata.labels.get("topology.kubernetes.io/zone", "")
+        if zone == action.args.get("zone", "zone-a"):
+            await ctx.tolerate_error(ctx.annotate_node(name, {_STOPPED: "true"}))
+
+
+async def _find_nodes(ctx: ActionContext, action: Action) -> None:
+    """All kubelets are back."""
+    for name in sorted(ctx.world.record.cluster.nodes):
+        await ctx.tolerate_error(ctx.annotate_node(name, {_STOPPED: None}))
+
+
+async def _unready_node(ctx: ActionContext, action: Action) -> None:
+    await _annotate_for(ctx, action, {_NOT_READY: "true"})
+
+
+async def _slow_node(ctx: ActionContext, action: Action) -> None:
+    await _annotate_for(ctx, action, {_SLOW: str(action.args.get("factor", 10))})
+
+
+async def _press_node(ctx: ActionContext, action: Action) -> None:
+    """A node runs out of memory and evicts its pods."""
+    await _annotate_for(ctx, action, {_PRESSURE: "memory"})
+
+
+async def _annotate_for(ctx: ActionContext, action: Action, words: dict[str, Any]) -> None:
+    """Annotate the node, and remove the annotation when the action's duration is over."""
+    name = ctx.node_name(action)
+    await ctx.annotate_node(name, words)
+    if action.seconds:
+        later = _annotate_later(ctx, action.seconds, name, dict.fromkeys(words))
+        ctx.world.loop.create_task(later)
+
+
+async def _annotate_later(
+    ctx: ActionContext, seconds: float, name: str, words: dict[str, Any]
+) -> None:
+    await ctx.world.clock.sleep(seconds)
+    await ctx.tolerate_error(ctx.annotate_node(name, words))
+
+
+# --- Labels, taints and drains --------------------------------------------------------------------
+
+
+async def _label_node(ctx: ActionContext, action: Action) -> None:
+    body = {"metadata": {"labels": action.args["labels"]}}
+    await ctx.client.write(verbs.patch(NODES, ctx.node_name(action), body), bytes)
+
+
+async def _taint_node(ctx: ActionContext, action: Action) -> None:
+    effect = action.args.get("effect", "NoSchedule")
+    await ctx.set_taints(ctx.node_name(action), [{"key": TAINT, "effect": effect}])
+
+
+async def _untaint_node(ctx: ActionContext, action: Action) -> None:
+    await ctx.set_taints(ctx.node_name(action), [])
+
+
+async def _cordon_node(ctx: ActionContext, action: Action) -> None:
+    body = {"spec": {"unschedulable": True}}
+    await ctx.client.write(verbs.patch(NODES, ctx.node_name(action), body), bytes)
+
+
+async def _evict_pod(ctx: ActionContext, action: Action) -> None:
+    pod = ctx.pick_pod(action)
+    if pod is not None:
+        await _evict(ctx, pod)
+
+
+async def _drain_node(ctx: ActionContext, action: Action) -> None:
+    """`kubectl drain`: cordon a node, then evict its pods, retrying until the budget allows it."""
+    node = ctx.node_name(action)
+    cordon = Action("cordon-node", at=action.at, args={"node": node})
+    await ctx.world.runner.run(cordon)
+    ctx.world.loop.create_task(_drain(ctx, node, action.seconds))
+
+
+async def _drain(ctx: ActionContext, node: str, seconds: float) -> None:
+    world = ctx.world
+    there = [pod for pod in ctx.pods() if node_of(pod) == node and pod.metadata.controller]
+    wanted = [pod.uid for pod in there]
+    deadline = world.loop.time() + seconds
+    while wanted and world.loop.time() < deadline and not world.faults.lifted:
+        found = [world.record.cluster.pods.get(uid) for uid in wanted]
+        left = [pod for pod in found if pod is not None and not pod.terminating]
+        for pod in left:
+            await ctx.tolerate_error(_evict(ctx, pod))
+        wanted = [pod.uid for pod in left]
+        await world.clock.sleep(_EVICT_EVERY)
+
+
+async def _evict(ctx: ActionContext, pod: Pod) -> None:
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": NAMESPACE},
+    }
+    request = verbs.create(PODS, body, namespace=NAMESPACE, name=pod.name, subresource="eviction")
+    await ctx.client.write(request, bytes)
+
+
+ACTIONS: Final[dict[str, Act]] = {
+    "add-node": _add_node,
+    "mass-join": _mass_join,
+    "remove-node": _remove_node,
+    "replace-node": _replace_node,
+    "lose-node": _lose_node,
+    "lose-zone": _lose_zone,
+    "find-nodes": _find_nodes,
+    "unready-node": _unready_node,
+    "slow-node": _slow_node,
+    "press-node": _press_node,
+    "label-node": _label_node,
+    "taint-node": _taint_node,
+    "untaint-node": _untaint_node,
+    "cordon-node": _cordon_node,
+    "evict-pod": _evict_pod,
+    "drain-node": _drain_node,
+}

@@ -1,0 +1,99 @@
+"""S3, S4, S5, S7, R8: a pod that we create is complete and has the revision of its node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+
+from everynode.api.objects import Pod, Toleration
+from everynode.api.taints import find_untolerated_taint
+from everynode.kube.requests import Request
+from everynode.sim.checks.check import Check
+from everynode.sim.checks.converged import pod_containers
+from everynode.sim.checks.oracle import Oracle, canonical_template, node_fit, template_containers
+from everynode.sim.checks.possible_views import TooManyViews, owner_uid, possible_views
+from everynode.sim.history.record import Commit, request_body
+from everynode.sim.history.snapshots import node_of
+
+
+class CreatedPod(Check):
+    """No created pod updates a held node; none lacks owner, hash or node."""
+
+    id: ClassVar[str] = "S3"
+    title: ClassVar[str] = "a held node comes back as what it was"
+    kinds: ClassVar[tuple[str, ...]] = ("pods",)
+    controller_only: ClassVar[bool] = True
+
+    def check(self, commit: Commit) -> Iterable[str]:
+        """Check a pod that was created."""
+        if commit.type != "ADDED":
+            return
+        pod: Pod = commit.after
+        if "everynode.io/puller" in pod.metadata.labels:
+            return
+        if not owner_uid(pod) or not pod.hash or not node_of(pod):
+            yield f"S7: {pod.name} lacks its owner, its hash or its node"
+            return
+        try:
+            fault = self._fault(commit, pod)
+        except TooManyViews:
+            return
+        if fault:
+            promise, _, why = fault.rpartition(": ")
+            what = f"{pod.name} of {pod.hash} was created on {node_of(pod)}: {why}"
+            yield f"{promise}: {what}" if promise else what
+
+    def _fault(self, commit: Commit, pod: Pod) -> str:
+        assert commit.cause is not None
+        first, node = "", node_of(pod)
+        for cluster, _ in possible_views(self.record, commit):
+            ds = cluster.sets.get(owner_uid(pod))
+            if ds is None or node not in cluster.nodes:
+                first = first or "S7: its node or its DaemonSet is not there"
+                continue
+            oracle = Oracle(cluster, ds, commit.cause.evaluated_at)
+            check = _judge_forged if pod.hash in self.record.forged else _judge
+            fault = check(oracle, pod) or _judge_tolerations(oracle, node, commit.cause.request)
+            if not fault:
+                return ""
+            first = first or fault
+        return first
+
+
+def _judge_forged(oracle: Oracle, pod: Pod) -> str:
+    """A pod of a forged revision must match the DaemonSet's template, not the revision."""
+    if pod_containers(pod) != template_containers(oracle.node_template(node_of(pod))):
+        return "it runs what was forged into its revision"
+    return ""
+
+
+def _judge(oracle: Oracle, pod: Pod) -> str:
+    node = node_of(pod)
+    template = oracle.templates.get(pod.hash)
+    if template is None:
+        return "S8: its revision is not stored"
+    if not node_fit(template).should_run(oracle.cluster.nodes[node]):
+        return "S7: the node should not have it"
+    if canonical_template(template) != canonical_template(oracle.node_template(node)):
+        held = oracle.may_be_held(node) and canonical_template(template) == canonical_template(
+            oracle.held_template(node)
+        )
+        if not held:
+            return "the node lives by another revision"
+    if oracle.holds_back(node):
+        return "R8: the first installation has not come to the node yet"
+    waiting = [each for each in oracle.staying(node) if each.hash == pod.hash]
+    return "S2: the node has one already" if waiting else ""
+
+
+def _judge_tolerations(oracle: Oracle, node: str, request: Request) -> str:
+    """The pod has the tolerations to run on its node, also when the node is cordoned."""
+    taints = oracle.cluster.nodes[node].spec.taints
+    if not taints:
+        return ""
+    given = (request_body(request).get("spec") or {}).get("tolerations") or []
+    tolerations = msgspec.convert(given, tuple[Toleration, ...])
+    taint = find_untolerated_taint(taints, tolerations)
+    return f"S7: it does not tolerate {taint.key}" if taint is not None else ""

@@ -1,0 +1,114 @@
+"""S7 and L4: a finished pod is deleted only after its replacement exists, with the R7 back-off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Final
+
+from everynode.api.objects import Pod
+from everynode.api.times import seconds
+from everynode.sim.checks.check import Check
+from everynode.sim.checks.oracle import Oracle, is_watched, node_fit
+from everynode.sim.checks.possible_views import TooManyViews, owner_uid, possible_views
+from everynode.sim.history.record import Commit
+from everynode.sim.history.snapshots import node_of
+
+_LONGEST: Final = 900.0
+_QUIET: Final = 1800.0
+_Judge = Callable[[Oracle, Pod], str]
+
+
+class FinishedPods(Check):
+    """Checks nodes whose pod failed or succeeded."""
+
+    id: ClassVar[str] = "S7"
+    title: ClassVar[str] = "an ended pod goes after its successor came, and that waits"
+    kinds: ClassVar[tuple[str, ...]] = ("pods",)
+    controller_only: ClassVar[bool] = True
+
+    def check(self, commit: Commit) -> Iterable[str]:
+        """Check the deletion of a finished pod, and a pod that is created beside one."""
+        before: Pod | None = commit.before
+        after: Pod | None = commit.after
+        pod = after if before is None else before
+        assert pod is not None
+        if owner_uid(pod) not in self.record.cluster.sets:
+            return
+        going = after is None or after.terminating
+        try:
+            if before is None:
+                fault = self._first_fault(commit, pod, _judge_successor)
+            elif before.finished and going and not before.terminating:
+                fault = self._first_fault(commit, pod, _judge_deletion)
+            else:
+                return
+        except TooManyViews:
+            return
+        if fault:
+            yield f"{fault}: {pod.name} on {node_of(pod)}"
+
+    def _first_fault(self, commit: Commit, pod: Pod, check: _Judge) -> str:
+        assert commit.cause is not None
+        first = ""
+        for cluster, _ in possible_views(self.record, commit):
+            ds = cluster.sets.get(owner_uid(pod))
+            fault = (
+                check(Oracle(cluster, ds, commit.cause.evaluated_at), pod) if ds is not None else ""
+            )
+            if not fault:
+                return ""
+            first = first or fault
+        return first
+
+
+def _judge_deletion(oracle: Oracle, pod: Pod) -> str:
+    """A finished pod is deleted only where its node has another pod or should have none."""
+    name = node_of(pod)
+    node = oracle.cluster.nodes.get(name)
+    if (
+        node is None
+        or not node_fit(oracle.node_template(name)).should_run(node)
+        or oracle.staying(name)
+    ):
+        return ""
+    return "S7: an ended pod was deleted before its successor came"
+
+
+def _judge_successor(oracle: Oracle, pod: Pod) -> str:
+    """A replacement is created after the back-off, and records how many failures came before it."""
+    ended = [each for each in oracle.pods_on(node_of(pod)) if each.finished and is_watched(each)]
+    ended = [each for each in ended if each.uid != pod.uid]
+    if not ended:
+        return ""
+    counts = [_count(oracle, each) for each in ended]
+    due = max(_ended_at(each) + _pause(n) for each, n in zip(ended, counts, strict=True))
+    if due > oracle.now:
+        return f"L4: a pod was created {due - oracle.now:.1f} s too soon after one that ended"
+    if _noted(pod)[0] < max(counts):
+        return f"L4: a pod was created that does not know of {max(counts)} failures before it"
+    return ""
+
+
+def _pause(count: int) -> float:
+    return min(2.0 ** (count - 1), _LONGEST)
+
+
+def _count(oracle: Oracle, pod: Pod) -> int:
+    """How many pods failed in a row, this one included; the lowest number that is consistent."""
+    number, target = _noted(pod)
+    born = seconds(pod.metadata.creation_timestamp) or 0.0
+    forgotten = {target} != oracle.targets or _ended_at(pod) - born >= _QUIET
+    return 1 if forgotten else number + 1
+
+
+def _noted(pod: Pod) -> tuple[int, str]:
+    number, _, target = pod.metadata.annotations.failures.partition("@")
+    return (int(number), target) if number.isdigit() else (0, "")
+
+
+def _ended_at(pod: Pod) -> float:
+    states = [each.state.terminated for each in pod.status.container_statuses]
+    ends = [seconds(each.finished_at) for each in states if each and each.finished_at]
+    changes = [each.last_transition_time for each in pod.status.conditions]
+    ends = ends or [seconds(each) for each in changes if each is not None]
+    return max((each or 0.0 for each in ends), default=0.0)

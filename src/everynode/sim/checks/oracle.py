@@ -1,0 +1,451 @@
+"""Oracle: rules R2 to R5 (docs/rules.md) computed from the stored objects, without `decide`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api import keys
+from everynode.api.affinity import NodeMatcher
+from everynode.api.daemonset import DaemonSet, Flavour, RollingUpdateType, UpdateStrategyType
+from everynode.api.int_or_percent import scaled_value
+from everynode.api.objects import (
+    Affinity,
+    Container,
+    Node,
+    Partial,
+    Pod,
+    Resources,
+    Toleration,
+)
+from everynode.api.selector import matches
+from everynode.api.taints import EVICTING_EFFECTS, find_untolerated_taint, with_daemon_tolerations
+from everynode.api.template_equality import normalise
+from everynode.api.times import seconds
+from everynode.sim.faults.next_release import grown
+from everynode.sim.history.cluster_state import ClusterState
+from everynode.sim.history.snapshots import PastPodIndex, PodIndex, node_of
+
+PROGRESS_SECONDS: Final = 300.0
+_HOOK: Final = '"preDeleteHook"'
+
+
+class _PodSpec(Partial, frozen=True):
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    host_network: bool = False
+
+
+class NodeFit:
+    """Which nodes a template fits: selector, affinity and tolerations."""
+
+    def __init__(self, template: dict[str, Any]) -> None:
+        spec = msgspec.convert(template.get("spec", {}), _PodSpec)
+        self._matcher = NodeMatcher(spec.node_selector, spec.affinity)
+        self._tolerations = with_daemon_tolerations(
+            spec.tolerations, host_network=spec.host_network
+        )
+
+    def matches(self, node: Node) -> bool:
+        """Whether the node's labels and name match the selector and the affinity."""
+        return self._matcher.matches(node.name, node.metadata.labels)
+
+    def should_run(self, node: Node) -> bool:
+        """Whether the node should get a pod."""
+        return (
+            self.matches(node)
+            and find_untolerated_taint(node.spec.taints, self._tolerations) is None
+        )
+
+    def may_stay(self, node: Node) -> bool:
+        """Whether the node may keep a pod."""
+        evicting = find_untolerated_taint(
+            node.spec.taints, self._tolerations, effects=EVICTING_EFFECTS
+        )
+        return self.matches(node) and evicting is None
+
+
+@lru_cache(maxsize=4096)
+def canonical_template(template: bytes) -> bytes:
+    """A template in canonical form: equal for templates that mean the same."""
+    return msgspec.json.encode(normalise(grown(template)), order="deterministic")
+
+
+@lru_cache(maxsize=4096)
+def node_fit(template: bytes) -> NodeFit:
+    """The NodeFit of a template; cached."""
+    return NodeFit(msgspec.json.decode(template))
+
+
+@lru_cache(maxsize=4096)
+def revision_template(data: bytes) -> bytes:
+    """The template stored in a ControllerRevision."""
+    template = dict(msgspec.json.decode(data)["spec"]["template"])
+    template.pop("$patch", None)
+    return msgspec.json.encode(template)
+
+
+ContainerSettings = dict[str, tuple[str, Any]]
+
+
+@lru_cache(maxsize=4096)
+def template_containers(template: bytes) -> ContainerSettings:
+    """The image and the resources that a template gives each container."""
+    spec = msgspec.json.decode(template).get("spec") or {}
+    made = msgspec.convert(spec.get("containers") or [], list[Container])
+    return {each.name: (each.image, amounts(each.resources)) for each in made}
+
+
+def amounts(resources: Resources) -> tuple[tuple[str, str, str], ...]:
+    """Requests and limits in comparable form; a missing request equals its limit."""
+    cause = {**resources.limits, **resources.requests}
+    both = (("limits", resources.limits), ("requests", cause))
+    return tuple((kind, name, str(each[name])) for kind, each in both for name in sorted(each))
+
+
+def is_watched(pod: Pod) -> bool:
+    """Whether the controller watches the pod: it selects pods by this label."""
+    return keys.REVISION_HASH in pod.metadata.labels
+
+
+def is_true(pod: Pod, kind: str) -> bool:
+    """Whether a condition of the pod is True."""
+    condition = pod.condition(kind)
+    return condition is not None and condition.status == "True"
+
+
+def is_preparing(pod: Pod) -> bool:
+    """Whether the pod waits for its preDelete hook."""
+    return pod.metadata.labels.get(keys.LIFECYCLE_STATE) == keys.PREPARING_DELETE
+
+
+def is_marked_not_ready(pod: Pod) -> bool:
+    """Whether the pod was marked NotReady for its preDelete hook (markPodNotReady)."""
+    condition = pod.condition(keys.KRUISE_POD_READY)
+    return condition is not None and condition.status == "False" and _HOOK in condition.message
+
+
+def gate_closed(pod: Pod) -> bool:
+    """Whether the pod was made NotReady for an in-place update (its gate is closed)."""
+    condition = pod.condition(keys.INPLACE_UPDATE_READY)
+    return condition is not None and condition.status == "False"
+
+
+def inplace_state_of(pod: Pod) -> dict[str, Any]:
+    """The record of an in-place update on the pod."""
+    text = pod.metadata.annotations.inplace_state
+    try:
+        found = msgspec.json.decode(text) if text else {}
+    except msgspec.DecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_in_place_done(pod: Pod) -> bool:
+    """Whether every container runs the pod's spec after an in-place update."""
+    state = inplace_state_of(pod)
+    if not state or state.get("revision") != pod.hash:
+        return not state
+    last = state.get("lastContainerStatuses") or {}
+    running = {each.name: each.image_id for each in pod.status.container_statuses}
+    for name, before in last.items():
+        image = next((c.image for c in pod.spec.containers if c.name == name), "")
+        said = next((c.image for c in pod.status.container_statuses if c.name == name), "")
+        if before.get("imageID") == running.get(name) and said != image:
+            return False
+    return not state.get("nextContainerResources") or _has_resources(pod)
+
+
+def _has_resources(pod: Pod) -> bool:
+    """Whether every container has the resources of the pod's spec."""
+    given = {each.name: each.resources for each in pod.status.container_statuses}
+    cause = [(each.resources, given.get(each.name)) for each in pod.spec.containers]
+    return all(has is not None and amounts(has) == amounts(want) for want, has in cause)
+
+
+def revision_since(pod: Pod) -> float:
+    """When the pod got its current revision: by creation or by an in-place update."""
+    state = inplace_state_of(pod)
+    changed = state.get("updateTimestamp") if state.get("revision") == pod.hash else None
+    begun = _time(changed) if isinstance(changed, str) else 0.0
+    return max(seconds(pod.metadata.creation_timestamp) or 0.0, begun)
+
+
+def _time(text: str) -> float:
+    from everynode.api.times import TimeError, parse_time
+
+    try:
+        return parse_time(text)
+    except TimeError:
+        return 0.0
+
+
+class Oracle:
+    """The rules applied to one DaemonSet in one cluster state, at one wall-clock time."""
+
+    def __init__(self, cluster: ClusterState, ds: DaemonSet, now: float) -> None:
+        self.cluster, self.ds, self.now = cluster, ds, now
+
+    # --- The strategy. Computed lazily: most oracles answer only one question ---
+
+    @property
+    def rolling(self) -> bool:
+        """Whether the update strategy is RollingUpdate."""
+        return self.ds.strategy.type is UpdateStrategyType.ROLLING
+
+    @property
+    def updating(self) -> bool:
+        """Whether the strategy is RollingUpdate and not paused."""
+        return self.rolling and not self.ds.strategy.paused
+
+    @property
+    def surging(self) -> bool:
+        """Whether a new pod is created before the old one is deleted (maxSurge)."""
+        return self.rolling and self.ds.strategy.max_surge.value > 0
+
+    @property
+    def in_place(self) -> bool:
+        """Whether pods are updated in place where possible."""
+        return self.rolling and self.ds.strategy.rolling is RollingUpdateType.IN_PLACE
+
+    @cached_property
+    def unrestricted(self) -> bool:
+        """Whether no partition, selector or pause holds any node."""
+        strategy = self.ds.strategy
+        held = strategy.paused or strategy.partition.value != 0 or strategy.selector is not None
+        return not self.rolling or not held
+
+    # --- Templates ---------------------------------------------------------------------------
+
+    @cached_property
+    def templates(self) -> dict[str, bytes]:
+        """Stored templates by hash."""
+        found = {}
+        for revision in self.cluster.revisions.values():
+            owner = revision.metadata.controller
+            hash = revision.metadata.labels.get(keys.REVISION_HASH, "")
+            if owner is not None and owner.uid == self.ds.uid and hash:
+                found[hash] = revision_template(bytes(revision.data))
+        return found
+
+    @cached_property
+    def targets(self) -> frozenset[str]:
+        """Hashes of revisions whose template is equivalent to the DaemonSet's."""
+        target = canonical_template(self.ds.template)
+        return frozenset(
+            h for h, each in self.templates.items() if canonical_template(each) == target
+        )
+
+    def at_target(self, pod: Pod) -> bool:
+        """Whether the pod is at the target, by its hash or, if native, its generation label."""
+        if pod.hash in self.targets:
+            return True
+        number = self.generation
+        return number != "" and pod.metadata.labels.get(keys.POD_TEMPLATE_GENERATION) == number
+
+    @cached_property
+    def generation(self) -> str:
+        """The template generation of a native DaemonSet, which its pods carry as a label."""
+        native = self.ds.flavour is Flavour.NATIVE
+        return self.ds.metadata.annotations.get(keys.TEMPLATE_GENERATION, "") if native else ""
+
+    def node_template(self, node: str) -> bytes:
+        """The template of the revision that the node should have (R3)."""
+        if self.unrestricted or node in self.scope:
+            return self.ds.template
+        return self.held_template(node)
+
+    def held_template(self, node: str) -> bytes:
+        """The template that a held node keeps."""
+        for pod in sorted(self.pods_on(node), key=_keep_order):
+            if pod.hash in self.templates:
+                return self.templates[pod.hash]
+        return self.templates.get(self.source_revision, self.ds.template)
+
+    @cached_property
+    def source_revision(self) -> str:
+        """The hash of the stored revision that the target names as its source."""
+        for revision in self.cluster.revisions.values():
+            hash = revision.metadata.labels.get(keys.REVISION_HASH, "")
+            if hash in self.targets:
+                named = revision.metadata.annotations.get(keys.FROM_REVISION, "")
+                if named in self.templates:
+                    return named
+        return ""
+
+    @cached_property
+    def sources(self) -> frozenset[bool]:
+        """Whether the stored targets name a source revision; both values where they disagree."""
+        return frozenset(
+            bool(revision.metadata.annotations.get(keys.FROM_REVISION))
+            for revision in self.cluster.revisions.values()
+            if revision.metadata.labels.get(keys.REVISION_HASH, "") in self.targets
+        )
+
+    # --- Nodes -------------------------------------------------------------------------------
+
+    @cached_property
+    def pods(self) -> dict[str, list[Pod]]:
+        """Own pods by node."""
+        found: dict[str, list[Pod]] = {}
+        for pod in self.cluster.pods.values():
+            owner = pod.metadata.controller
+            if owner is not None and owner.uid == self.ds.uid:
+                found.setdefault(node_of(pod), []).append(pod)
+        return found
+
+    def pods_on(self, node: str) -> list[Pod]:
+        """Own pods on a node."""
+        there = self.cluster.pods
+        if "pods" in self.__dict__ or not isinstance(there, (PodIndex, PastPodIndex)):
+            return self.pods.get(node, [])
+        uid = self.ds.uid
+        return [pod for pod in there.on(node) if (o := pod.metadata.controller) and o.uid == uid]
+
+    def staying(self, node: str) -> list[Pod]:
+        """Own pods on a node that are neither finished, terminating nor preparing for deletion."""
+        return [
+            pod
+            for pod in self.pods_on(node)
+            if not pod.terminating and not pod.finished and not is_preparing(pod)
+        ]
+
+    @cached_property
+    def desired_nodes(self) -> frozenset[str]:
+        """Nodes that should run a pod by the target's template."""
+        target = node_fit(self.ds.template)
+        return frozenset(n for n, node in self.cluster.nodes.items() if target.should_run(node))
+
+    @cached_property
+    def updated_nodes(self) -> frozenset[str]:
+        """Nodes with a target pod."""
+        return frozenset(node for node, pods in self.pods.items() if any(map(self.at_target, pods)))
+
+    @cached_property
+    def max_updated(self) -> int:
+        """How many nodes the partition lets update to the target."""
+        desired = len(self.desired_nodes)
+        return desired - scaled_value(self.ds.strategy.partition, desired, round_up=False)
+
+    @cached_property
+    def selected(self) -> frozenset[str]:
+        """Nodes that match the rolling update's selector."""
+        selector = self.ds.strategy.selector
+        if selector is None:
+            return frozenset(self.cluster.nodes)
+        return frozenset(
+            n for n, node in self.cluster.nodes.items() if matches(selector, node.metadata.labels)
+        )
+
+    @cached_property
+    def scope(self) -> frozenset[str]:
+        """Nodes in the scope of the update (R2)."""
+        return self.updated_nodes if self.rolling and self.ds.strategy.paused else self.released
+
+    @cached_property
+    def released(self) -> frozenset[str]:
+        """The scope as if the update were not paused."""
+        if not self.rolling:
+            return frozenset(self.cluster.nodes)
+        if self.ds.strategy.partition.value == 0:
+            return self.updated_nodes | self.selected
+        room = max(0, self.max_updated - len(self.updated_nodes & self.desired_nodes))
+        waiting = sorted((self.selected & self.desired_nodes) - self.updated_nodes)
+        return self.updated_nodes | frozenset(waiting[max(0, len(waiting) - room) :])
+
+    def may_be_held(self, node: str) -> bool:
+        """Whether pods that other nodes still lack may use up what the partition allows.
+
+        Creates that were sent together reach the server in any order.
+        """
+        if self.unrestricted or node in self.updated_nodes:
+            return False
+        coming = [
+            n for n in self.desired_nodes - self.updated_nodes if n != node and not self.staying(n)
+        ]
+        return len(coming) >= self.max_updated - len(self.updated_nodes & self.desired_nodes)
+
+    def holds_back(self, node: str) -> bool:
+        """Whether a progressive first installation withholds the node's pod for now (R8)."""
+        return self.ds.progressive and self.sources == {False} and node not in self.released
+
+    def may_hold_back(self, node: str) -> bool:
+        """Like `holds_back`, but also true if only one of several stored targets implies it."""
+        return self.ds.progressive and self.sources != {True} and node not in self.released
+
+    def is_silent(self, node: str) -> bool:
+        """Whether the node is unreachable: its kubelet stopped reporting."""
+        found = self.cluster.nodes.get(node)
+        return found is not None and found.ready == "Unknown"
+
+    # --- The budget ----------------------------------------------------------------------------
+
+    @cached_property
+    def limit(self) -> int:
+        """maxUnavailable as a number of nodes; with surge, maxSurge."""
+        strategy, desired = self.ds.strategy, len(self.desired_nodes)
+        surge = scaled_value(strategy.max_surge, desired, round_up=True)
+        unavailable = scaled_value(strategy.max_unavailable, desired, round_up=True)
+        if self.surging:
+            return surge
+        return unavailable or (0 if surge else 1)
+
+    def is_available(self, pod: Pod, disrupted: Collection[str] = ()) -> bool:
+        """Whether the pod is available and not one of the disrupted ones."""
+        if pod.uid in disrupted or pod.terminating or pod.finished or is_preparing(pod):
+            return False
+        since = []
+        for kind in (keys.READY, *(gate.condition_type for gate in pod.spec.readiness_gates)):
+            condition = pod.condition(kind)
+            if condition is None or condition.status != "True":
+                return False
+            since.append(condition.last_transition_time or pod.status.start_time)
+        if not is_in_place_done(pod):
+            return False
+        least = self.ds.min_ready_seconds
+        return least <= 0 or max(seconds(each) or 0.0 for each in since) + least <= self.now
+
+    def is_unavailable(self, node: str, disrupted: Collection[str]) -> bool:
+        """Whether the node has no available pod."""
+        return not any(self.is_available(pod, disrupted) for pod in self.pods_on(node))
+
+    @cached_property
+    def counted_nodes(self) -> frozenset[str]:
+        """Nodes in the budget: in scope, desired, and reachable unless there is an outage."""
+        mine = self.scope & self.desired_nodes
+        silent = frozenset(node for node in mine if self.is_silent(node))
+        outage = len(silent) > max(self.limit, len(self.desired_nodes) // 10)
+        return mine if outage else mine - silent
+
+    def unavailable(self, disrupted: Collection[str]) -> list[str]:
+        """Counted nodes that are down once these pods are disrupted."""
+        return sorted(node for node in self.counted_nodes if self.is_unavailable(node, disrupted))
+
+    def in_progress(self, disrupted: Collection[str]) -> list[str]:
+        """Counted nodes without a staying pod, or whose recent target pod is not available yet."""
+        return sorted(node for node in self.counted_nodes if self._is_in_progress(node, disrupted))
+
+    def _is_in_progress(self, node: str, disrupted: Collection[str]) -> bool:
+        if any(pod.uid in disrupted for pod in self.pods_on(node)) or not self.staying(node):
+            return True
+        for pod in self.staying(node):
+            fresh = self.now < revision_since(pod) + self.ds.min_ready_seconds + PROGRESS_SECONDS
+            if self.at_target(pod) and fresh and not self.is_available(pod):
+                return True
+        return False
+
+    def proven_count(self) -> int:
+        """Counted nodes with an available target pod."""
+        return sum(
+            any(self.at_target(pod) and self.is_available(pod) for pod in self.pods_on(node))
+            for node in self.counted_nodes
+        )
+
+
+def _keep_order(pod: Pod) -> tuple[bool, bool, bool, str]:
+    """Sort key: running pods first, then preparing, terminating and finished ones."""
+    return (pod.finished, pod.terminating, is_preparing(pod), pod.uid)

@@ -1,0 +1,176 @@
+"""S8: revisions are stored before their pods, count up, never change, and stay while in use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from typing import ClassVar, Final
+
+from everynode.api import keys
+from everynode.api.objects import ControllerRevision, Pod
+from everynode.sim.checks.check import Check
+from everynode.sim.checks.oracle import Oracle, canonical_template, is_watched, revision_template
+from everynode.sim.checks.possible_views import TooManyViews, by_controller, possible_views
+from everynode.sim.history.cluster_state import ClusterState
+from everynode.sim.history.record import Commit
+
+_LISTING: Final = 15.0  # seconds that may pass between the list of revisions and the write
+
+
+class Revisions(Check):
+    """Checks the ControllerRevisions that controllers write."""
+
+    id: ClassVar[str] = "S8"
+    title: ClassVar[str] = "revisions are kept while they are used and never change"
+    kinds: ClassVar[tuple[str, ...]] = ("controllerrevisions.apps",)
+    controller_only: ClassVar[bool] = True
+
+    def check(self, commit: Commit) -> Iterable[str]:
+        """Check a revision that was written."""
+        before, after = commit.before, commit.after
+        if after is None:
+            yield from self._judge_deletion(commit, before)
+        elif before is None:
+            yield from self._judge_creation(after)
+            yield from self._judge_need(commit, after)
+            yield from self._judge_source(commit, after)
+        elif bytes(before.data) != bytes(after.data):
+            yield f"the content of {after.metadata.name} was changed"
+        elif after.revision < before.revision:
+            yield f"{after.metadata.name} was given a smaller number"
+        elif _note(before, keys.TARGET_GENERATION) != _note(after, keys.TARGET_GENERATION):
+            yield from self._judge_number(after)
+            if _note(before, keys.FROM_REVISION) != _note(after, keys.FROM_REVISION):
+                yield from self._judge_source(commit, after)
+
+    def _judge_creation(self, made: ControllerRevision) -> Iterable[str]:
+        owner = made.metadata.controller
+        if owner is None:
+            yield f"{made.metadata.name} has no owner"
+            return
+        others = [
+            each.revision
+            for each in self.record.cluster.revisions.values()
+            if each.metadata.name != made.metadata.name
+            and each.metadata.controller is not None
+            and each.metadata.controller.uid == owner.uid
+        ]
+        if made.revision in others and not self._disturbed():
+            yield f"{made.metadata.name} has number {made.revision}, which is taken"
+
+    def _judge_need(self, commit: Commit, made: ControllerRevision) -> Iterable[str]:
+        """No second revision is created for a template that is already stored (R1)."""
+        owner = made.metadata.controller
+        if owner is None:
+            return
+        wanted = canonical_template(revision_template(bytes(made.data)))
+        try:
+            if all(
+                _keeps(cluster, owner.uid, wanted)
+                for cluster, _ in possible_views(self.record, commit)
+            ):
+                yield f"{made.metadata.name} was made although its template is stored already"
+        except TooManyViews:
+            return
+
+    def _judge_number(self, made: ControllerRevision) -> Iterable[str]:
+        """The target has the highest revision number: users and kubectl identify it by that."""
+        owner = made.metadata.controller
+        if owner is None or self._disturbed():
+            return
+        if made.revision < max(each.revision for each in _owned(self.record.cluster, owner.uid)):
+            yield f"{made.metadata.name} became the target and others have higher numbers"
+
+    def _judge_source(self, commit: Commit, made: ControllerRevision) -> Iterable[str]:
+        """A new target names the revision that most pods carried (R3)."""
+        owner = made.metadata.controller
+        named = _note(made, keys.FROM_REVISION)
+        if owner is None:
+            return
+        try:
+            if any(
+                _may_name(s, made, named, owner.uid) for s, _ in possible_views(self.record, commit)
+            ):
+                return
+        except TooManyViews:
+            return
+        if any(_may_name(cluster, made, named, owner.uid) for cluster in self._before(commit.time)):
+            return
+        yield f"{made.metadata.name} became the target and says it came from {named or 'nothing'}"
+
+    def _before(self, time: float) -> Iterator[ClusterState]:
+        """Recent states: the controller lists revisions shortly before it writes one."""
+        states = reversed(self.record.states)
+        return takewhile(lambda cluster: cluster.time > time - _LISTING, states)
+
+    def _disturbed(self) -> bool:
+        """Whether another client wrote revisions, so that revision numbers can collide."""
+        return any(
+            each.kind == "controllerrevisions.apps" and not by_controller(each)
+            for each in self.record.commits
+        )
+
+    def _judge_deletion(self, commit: Commit, gone: ControllerRevision) -> Iterable[str]:
+        hash = gone.metadata.labels.get(keys.REVISION_HASH, "")
+        owner = gone.metadata.controller
+        if owner is None:
+            yield f"{gone.metadata.name} has no owner and was deleted"
+            return
+        try:
+            used = all(
+                _uses(cluster, owner.uid, hash)
+                for cluster, _ in possible_views(self.record, commit)
+            )
+        except TooManyViews:
+            return
+        if used:
+            yield f"{gone.metadata.name} was deleted while a pod carries it or the target names it"
+
+
+def _note(revision: ControllerRevision, key: str) -> str:
+    return revision.metadata.annotations.get(key, "")
+
+
+def _owned(cluster: ClusterState, uid: str) -> list[ControllerRevision]:
+    found = []
+    for each in cluster.revisions.values():
+        owner = each.metadata.controller
+        if owner is not None and owner.uid == uid:
+            found.append(each)
+    return found
+
+
+def _keeps(cluster: ClusterState, uid: str, wanted: bytes) -> bool:
+    found = (revision_template(bytes(each.data)) for each in _owned(cluster, uid))
+    return any(canonical_template(template) == wanted for template in found)
+
+
+def _may_name(cluster: ClusterState, made: ControllerRevision, named: str, uid: str) -> bool:
+    """Whether most pods carried that revision in this state, counting the target's pods or not."""
+    mine = made.metadata.labels.get(keys.REVISION_HASH, "")
+    known = [each.metadata.labels.get(keys.REVISION_HASH, "") for each in _owned(cluster, uid)]
+    pods = [pod for pod in cluster.pods.values() if _is_of(pod, uid)]
+    for hashes in ([*known, mine], [each for each in known if each != mine]):
+        carried = Counter(pod.hash for pod in pods if pod.hash in hashes)
+        if named in carried and carried[named] == max(carried.values()):
+            return True
+        if not carried and named == (mine if pods else ""):
+            return True
+        if not named and not any(map(is_watched, pods)):
+            return True  # a user removed the label by which the pods are watched
+    return False
+
+
+def _is_of(pod: Pod, uid: str) -> bool:
+    owner = pod.metadata.controller
+    return owner is not None and owner.uid == uid
+
+
+def _uses(cluster: ClusterState, uid: str, hash: str) -> bool:
+    ds = cluster.sets.get(uid)
+    if ds is not None:
+        oracle = Oracle(cluster, ds, 0.0)
+        if len(oracle.targets) == 1 and oracle.source_revision == hash:
+            return True
+    return any(_is_of(pod, uid) and pod.hash == hash for pod in cluster.pods.values())

@@ -1,0 +1,104 @@
+"""Replay files: store, load and describe a plan that broke a promise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from everynode.sim.actions.catalogue import NAMES
+from everynode.sim.actions.context import DAEMONSET_RESOURCES
+from everynode.sim.faults.active import REQUEST_FAULTS
+from everynode.sim.plans.plan import Object, Plan, decode, encode
+
+KNOWN = frozenset((*NAMES, *REQUEST_FAULTS))
+_USUAL = ("selector", "template", "updateStrategy")
+_MOST_BYTES: Final = 32 * 1024 * 1024
+_MOST_NODES: Final = 10_000  # the same limit as for a forecast
+_MOST_CONTROLLERS: Final = 16
+
+
+class ReplayError(ValueError):
+    """The file is not a replay file; the message contains the reason."""
+
+
+def save(plan: Plan, folder: Path) -> Path:
+    """Write the plan into a file of its own, named after it."""
+    name = re.sub(r"[^a-z0-9]+", "-", plan.name.lower()).strip("-") or f"seed-{plan.seed}"
+    path = folder / f"replay-{name}.json"
+    path.write_bytes(encode(plan))
+    return path
+
+
+def load(path: Path) -> Plan:
+    """The plan of a replay file; raises ReplayError."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        why = getattr(error, "strerror", None) or error
+        raise ReplayError(f"cannot read {path}: {why}") from None
+    if len(content) > _MOST_BYTES:
+        raise ReplayError(f"{path} is no replay file: it is longer than {_MOST_BYTES} bytes")
+    try:
+        plan = decode(content)
+    except (ValueError, RecursionError) as error:
+        raise ReplayError(f"{path} is no replay file: {error}") from None
+    wrong = next(_faults(plan), "")
+    if wrong:
+        raise ReplayError(f"{path} cannot be played: {wrong}")
+    return plan
+
+
+def _faults(plan: Plan) -> Iterator[str]:
+    """Yield every reason why the plan cannot be played."""
+    if plan.nodes < 1 or plan.controllers < 1:
+        yield "it needs a node and a controller"
+    if plan.nodes > _MOST_NODES or plan.controllers > _MOST_CONTROLLERS:
+        yield f"it may have {_MOST_NODES} nodes and {_MOST_CONTROLLERS} controllers, and not more"
+    for manifest in plan.manifests:
+        if manifest.get("apiVersion") not in DAEMONSET_RESOURCES:
+            yield f"apiVersion {manifest.get('apiVersion')!r} has no DaemonSet"
+        elif not _named(manifest.get("metadata")) or not _templated(manifest.get("spec")):
+            yield "a DaemonSet needs a name and a template"
+    for action in plan.actions:
+        if action.name not in KNOWN:
+            yield f"{action.name!r} is nothing that can happen"
+
+
+def _named(metadata: object) -> bool:
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return isinstance(name, str) and bool(name)
+
+
+def _templated(spec: object) -> bool:
+    return isinstance(spec, dict) and isinstance(spec.get("template"), dict)
+
+
+def describe_plan(plan: Plan) -> Iterator[str]:
+    """Yield a description of the plan, line by line."""
+    controllers = f"{plan.controllers} controllers" if plan.controllers > 1 else "1 controller"
+    nodes = f"{plan.nodes} nodes" if plan.nodes > 1 else "1 node"
+    yield f"{nodes}, {controllers}, seed {plan.seed}"
+    for manifest in plan.manifests:
+        yield _of_manifest(manifest)
+    timed = sorted(plan.actions, key=lambda each: (each.at_request >= 0, each.at, each.at_request))
+    yield from (each.describe() for each in timed)
+    yield f"nothing more goes wrong from {plan.quiet_at:.1f} s on"
+
+
+def _of_manifest(manifest: Object) -> str:
+    spec = manifest["spec"]
+    strategy = spec.get("updateStrategy") or {}
+    fields: dict[str, Any] = dict(strategy.get("rollingUpdate") or {})
+    others = {key: spec[key] for key in sorted(spec) if key not in _USUAL}
+    said = " ".join(f"{key}={_short(value)}" for key, value in {**fields, **others}.items())
+    what = f"DaemonSet {manifest['metadata']['name']} ({manifest['apiVersion']})"
+    return f"{what}: {strategy.get('type', 'RollingUpdate')} {said}".rstrip()
+
+
+def _short(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

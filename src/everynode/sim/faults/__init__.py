@@ -1,0 +1,1 @@
+"""Faults of a simulated cluster: in requests, watches, responses and releases."""

@@ -1,0 +1,26 @@
+"""Next release: controllers whose table of template defaults has one more field.
+
+The table decides which templates are equal, what a template's hash is, and what can be changed in
+place. A process of the next release gets `grown` as its extra template defaults (Options).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+THIS: Final = "this"
+NEXT: Final = "next"
+_FIELD: Final = "hostUsers"  # absent means true; a later API server may write the default
+
+
+@lru_cache(maxsize=1024)
+def grown(template: bytes) -> bytes:
+    """The template with the default that only the next release's table has."""
+    made: dict[str, Any] = msgspec.json.decode(template)
+    spec = made.get("spec")
+    if not isinstance(spec, dict) or spec.get(_FIELD) is not None:
+        return template
+    return msgspec.json.encode({**made, "spec": {**spec, _FIELD: True}})

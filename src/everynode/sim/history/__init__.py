@@ -1,0 +1,1 @@
+"""History of a simulated cluster: commits, requests and snapshots."""

@@ -1,0 +1,69 @@
+"""The words in which behaviour is described."""
+
+from __future__ import annotations
+
+import pytest
+
+from everynode.components.kubelet.behaviour import (
+    Behaviour,
+    BehaviourError,
+    BehaviourOverrides,
+    ImageOverrides,
+    parse_images,
+    parse_overrides,
+    parse_slow_factor,
+)
+
+
+def test_words_come_in_any_order() -> None:
+    assert parse_overrides("start=5 fail=crash pull=0.5") == BehaviourOverrides(
+        "crash", pull=0.5, start=5.0
+    )
+    assert parse_overrides("") == BehaviourOverrides()
+
+
+@pytest.mark.parametrize("text", ["fail=sometimes", "start", "start=soon", "stop=-1", "x=1"])
+def test_other_words_are_refused_with_the_ones_that_would_do(text: str) -> None:
+    with pytest.raises(BehaviourError, match=r"SECONDS|give seconds"):
+        parse_overrides(text)
+
+
+@pytest.mark.parametrize(
+    ("image", "fail"),
+    [
+        ("registry.example/agent:non-existent", "pull"),
+        ("non-existent/agent", "pull"),
+        ("agent:crash-loop", "crash"),
+        ("agent:never-ready", "probe"),
+        ("agent:run-once", "exit"),
+        ("agent:v1", ""),
+    ],
+)
+def test_an_image_may_say_by_its_name_that_it_fails(image: str, fail: str) -> None:
+    assert ImageOverrides().of(image).fail == fail
+
+
+def test_what_is_said_of_an_image_is_stronger_than_its_name_and_the_last_word_counts() -> None:
+    quirks, faults = parse_images(
+        "# a comment\n\nagent:* fail=crash start=3\nagent:v2 fail=none\nbad:v1 fail=perhaps\n"
+    )
+    assert quirks.of("agent:v1") == BehaviourOverrides("crash", start=3.0)
+    assert quirks.of("agent:v2").fail == "none"
+    assert quirks.of("other:v1") == BehaviourOverrides()
+    assert [fault.partition(":")[0] for fault in faults] == ["bad"]
+
+
+@pytest.mark.parametrize(("text", "factor"), [("5", 5.0), ("0.5", 0.5), ("x", 1.0), ("-3", 1.0)])
+def test_a_factor_that_makes_no_sense_changes_nothing(text: str, factor: float) -> None:
+    assert parse_slow_factor(text) == factor
+
+
+def test_back_off_doubles_up_to_its_longest() -> None:
+    behaviour = Behaviour(back_off=(10.0, 300.0))
+    assert [behaviour.back_off_after(count) for count in (1, 2, 3, 6, 50)] == [
+        10.0,
+        20.0,
+        40.0,
+        300.0,
+        300.0,
+    ]

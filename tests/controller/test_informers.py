@@ -1,0 +1,95 @@
+"""Whose an object is: a DaemonSet owns nothing outside its own namespace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from everynode.api.daemonset import Flavour
+from everynode.api.keys import PULLER, REVISION_HASH
+from everynode.api.objects import ControllerRevision, ObjectMeta, OwnerReference, Pod, PodMeta
+from everynode.controller.informers import Effect, Informers
+from everynode.controller.revisions import RevisionHistory
+from tests.support.samples import native, template_with
+
+SET = native(template_with())
+HOME, ELSEWHERE = SET.namespace, "evil"
+
+
+def owners(*, controls: bool = True) -> tuple[OwnerReference, ...]:
+    return (OwnerReference("apps/v1", "DaemonSet", SET.name, SET.uid, controls),)
+
+
+def a_pod(namespace: str, uid: str = "p", **labels: str) -> Pod:
+    meta = PodMeta(
+        name=f"agent-{uid}",
+        namespace=namespace,
+        uid=uid,
+        resource_version="1",
+        labels={"app": "agent", REVISION_HASH: "aaa", **labels},
+        owner_references=owners(controls=PULLER not in labels),
+    )
+    return Pod(metadata=meta)
+
+
+def a_revision(namespace: str) -> ControllerRevision:
+    meta = ObjectMeta(
+        name="agent-aaa", namespace=namespace, resource_version="1", owner_references=owners()
+    )
+    return ControllerRevision(
+        metadata=meta, revision=1, data=msgspec.Raw(b'{"spec":{"template":{}}}')
+    )
+
+
+class Stand:
+    def __init__(self) -> None:
+        self.informers = Informers([Flavour.NATIVE])
+        self.told: list[Effect] = []
+        self.informers.set_handler(self.told.append)
+        self.informers.daemonsets[Flavour.NATIVE].upsert(SET)
+        self.state = self.informers.states[SET.uid]
+        self.state.plan_outdated = False
+        self.told.clear()
+
+
+@pytest.mark.parametrize(("namespace", "own"), [(HOME, True), (ELSEWHERE, False)])
+def test_pods_are_owned_in_the_namespace_of_their_set_alone(namespace: str, own: bool) -> None:
+    stand = Stand()
+    stand.informers.pods.upsert(a_pod(namespace))
+    assert bool(stand.state.pods()) is own
+    assert bool(stand.state.revision_counts) is own
+    assert bool(stand.told) is own
+    stand.informers.start_over()
+    assert bool(stand.informers.states[SET.uid].pods()) is own
+
+
+@pytest.mark.parametrize(("namespace", "own"), [(HOME, True), (ELSEWHERE, False)])
+def test_revisions_are_owned_in_the_namespace_of_their_set_alone(namespace: str, own: bool) -> None:
+    stand = Stand()
+    stand.informers.revisions.upsert(a_revision(namespace))
+    nothing: Any = None
+    history = RevisionHistory(
+        nothing, nothing, cache=stand.informers.revisions, queue=nothing, reporter=nothing
+    )
+    assert (bool(stand.told), stand.state.plan_outdated) == (own, own)
+    assert len(history.revisions(stand.state)[0]) == own
+    assert history.unneeded(stand.state, history.choose(stand.state).target) == ()
+
+
+@pytest.mark.parametrize(("namespace", "own"), [(HOME, True), (ELSEWHERE, False)])
+def test_pullers_are_owned_in_the_namespace_of_their_set_alone(namespace: str, own: bool) -> None:
+    stand = Stand()
+    stand.informers.pull_pods.upsert(a_pod(namespace, **{PULLER: SET.uid}))
+    assert bool(stand.told) is own
+    assert len(stand.informers.pull_pods.by("owner", stand.state.owner_key)) == own
+
+
+def test_a_pod_that_another_namespace_holds_leaves_the_own_one_alone() -> None:
+    stand = Stand()
+    own, foreign = a_pod(HOME), a_pod(ELSEWHERE, "q")
+    stand.informers.pods.upsert(own)
+    stand.informers.pods.upsert(foreign)
+    stand.informers.pods.delete(foreign)
+    assert stand.state.pods() == [own]

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from everynode.api.objects import Resources
+from everynode.decide.inplace.diff import Change, Recreate, classify
+from tests.support.samples import container, template, template_with
+
+OLD = "registry.example/agent:1"
+NEW = "registry.example/agent:2"
+
+
+def resized(requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None) -> bytes:
+    resources = {"requests": requests or {}, "limits": limits or {}}
+    return template_with(resources=resources)
+
+
+def changed(old: bytes, new: bytes) -> Change:
+    change = classify(old, new)
+    assert isinstance(change, Change), change
+    return change
+
+
+def reason(old: bytes, new: bytes) -> str:
+    change = classify(old, new)
+    assert isinstance(change, Recreate), change
+    return change.reason
+
+
+def test_an_image_may_change() -> None:
+    assert changed(template_with(image=OLD), template_with(image=NEW)) == Change(
+        images={"agent": NEW}, restarts=True
+    )
+
+
+def test_only_the_changed_containers_are_named() -> None:
+    old = template(containers=[container("a", OLD), container("b", OLD), container("c", OLD)])
+    new = template(containers=[container("a", OLD), container("b", NEW), container("c", NEW)])
+    assert changed(old, new).images == {"b": NEW, "c": NEW}
+
+
+def test_metadata_may_change_and_restarts_nothing() -> None:
+    old = template_with({"labels": {"app": "agent", "x": "1"}, "annotations": {"a": "1", "b": "1"}})
+    new = template_with({"labels": {"app": "agent", "y": "2"}, "annotations": {"a": "2", "b": "1"}})
+    assert changed(old, new) == Change(labels={"x": None, "y": "2"}, annotations={"a": "2"})
+
+
+def test_annotations_may_appear_as_a_whole() -> None:
+    assert changed(template_with(), template_with({"annotations": {"a": "1"}})).annotations == {
+        "a": "1"
+    }
+
+
+def test_finalizers_may_come_and_go() -> None:
+    change = changed(
+        template_with({"finalizers": ["a", "b"]}), template_with({"finalizers": ["b", "c"]})
+    )
+    assert (change.new_finalizers, change.old_finalizers) == (("c",), ("a",))
+
+
+def test_the_same_template_in_other_words_needs_no_write() -> None:
+    spelled_out = template_with(imagePullPolicy="IfNotPresent", resources={}, env=[])
+    assert changed(template_with(), spelled_out) == Change()
+
+
+def test_metadata_that_no_pod_gets_may_change_without_a_write() -> None:
+    assert changed(template_with(), template_with({"name": "x"})) == Change()
+
+
+# --- Resizing ----------------------------------------------------------------------------------
+
+
+def test_cpu_and_memory_may_change() -> None:
+    old = resized({"cpu": "1", "memory": "1Gi"}, {"memory": "2Gi"})
+    new = resized({"cpu": "2", "memory": "1Gi"}, {"memory": "3Gi"})
+    assert changed(old, new) == Change(
+        resources={"agent": Resources(requests={"cpu": "2"}, limits={"memory": "3Gi"})}
+    )
+
+
+def test_another_spelling_of_an_amount_is_no_change() -> None:
+    assert changed(resized({"cpu": "1"}), resized({"cpu": "1000m"})) == Change()
+
+
+def test_requests_that_the_limits_stand_for_are_resized_with_them() -> None:
+    # The API server copied the limits: without the requests it would refuse the resize.
+    old = resized(limits={"cpu": "1", "memory": "1Gi"})
+    new = resized(limits={"cpu": "2", "memory": "1Gi"})
+    assert changed(old, new).resources == {
+        "agent": Resources(requests={"cpu": "2"}, limits={"cpu": "2"})
+    }
+
+
+@pytest.mark.parametrize(
+    ("policy", "restarts"),
+    [
+        ([{"resourceName": "cpu", "restartPolicy": "RestartContainer"}], True),
+        ([{"resourceName": "cpu", "restartPolicy": "NotRequired"}], False),
+        ([{"resourceName": "memory", "restartPolicy": "RestartContainer"}], False),
+        ([], False),
+    ],
+)
+def test_a_resize_restarts_only_where_its_policy_says_so(policy: list[Any], restarts: bool) -> None:
+    old = template_with(resources={"requests": {"cpu": "1"}}, resizePolicy=policy)
+    new = template_with(resources={"requests": {"cpu": "2"}}, resizePolicy=policy)
+    assert changed(old, new).restarts is restarts
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (resized(), resized({"cpu": "1"}), "would appear or vanish"),
+        (resized({"cpu": "1"}), resized(), "would appear or vanish"),
+        (resized({"cpu": "1"}), resized({"cpu": "1"}, {"cpu": "2"}), "would appear or vanish"),
+        (
+            resized({"cpu": "1", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"}),
+            resized({"cpu": "2", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"}),
+            "quality of service",
+        ),
+        (
+            resized({"cpu": "1", "example.com/gpu": "1"}),
+            resized({"cpu": "1", "example.com/gpu": "2"}),
+            "resources",
+        ),
+        (
+            resized({"ephemeral-storage": "1Gi"}),
+            resized({"ephemeral-storage": "2Gi"}),
+            "resources",
+        ),
+    ],
+)
+def test_other_changes_of_resources_need_a_new_pod(old: bytes, new: bytes, words: str) -> None:
+    assert words in reason(old, new)
+
+
+def test_the_class_of_a_pod_counts_all_its_containers() -> None:
+    fixed = {"limits": {"cpu": "1", "memory": "1Gi"}}
+    grown = {"limits": {"cpu": "2", "memory": "1Gi"}}
+    loose = container("init", OLD, resources={"requests": {"cpu": "1"}})
+    old = template(containers=[container(resources=fixed)], initContainers=[loose])
+    new = template(containers=[container(resources=grown)], initContainers=[loose])
+    assert changed(old, new).resources
+
+
+def test_resources_of_the_pod_as_a_whole_decide_its_class() -> None:
+    whole = {"limits": {"cpu": "4", "memory": "4Gi"}}
+    old = template(resources=whole, containers=[container(resources={"limits": {"cpu": "1"}})])
+    new = template(resources=whole, containers=[container(resources={"limits": {"cpu": "2"}})])
+    assert changed(old, new).resources
+
+
+def test_amounts_that_are_no_quantities_are_compared_as_they_are() -> None:
+    assert changed(resized({"cpu": "much"}), resized({"cpu": "much"})) == Change()
+    assert changed(resized({"cpu": "much"}), resized({"cpu": "more"})).resources
+
+
+# --- Everything else ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        (template(), template(hostNetwork=True), "spec.hostNetwork"),
+        (
+            template_with(env=[{"name": "A", "value": "1"}]),
+            template_with(env=[{"name": "A", "value": "2"}]),
+            "spec.containers[agent].env[A].value",
+        ),
+        (
+            template(initContainers=[container("init", OLD)]),
+            template(initContainers=[container("init", NEW)]),
+            "spec.initContainers[init].image",
+        ),
+        (
+            template(containers=[container("a"), container("b")]),
+            template(containers=[container("b"), container("a")]),
+            "spec.containers[0].name",
+        ),
+        (
+            template(containers=[container("a")]),
+            template(containers=[container("a"), container("b")]),
+            "spec.containers",
+        ),
+        (template(fieldOfTomorrow=1), template(fieldOfTomorrow=2), "spec.fieldOfTomorrow"),
+        (
+            template_with(imagePullPolicy="Always"),
+            template_with(image=NEW, imagePullPolicy="IfNotPresent"),
+            "spec.containers[agent].imagePullPolicy",
+        ),
+    ],
+)
+def test_the_reason_names_the_field_that_needs_a_new_pod(
+    old: bytes, new: bytes, where: str
+) -> None:
+    assert reason(old, new) == f"{where} cannot be changed in place"
+
+
+def test_a_pull_policy_that_only_the_tag_implies_does_not_count() -> None:
+    # `latest` implies Always; the pod keeps the policy it has.
+    change = changed(template_with(image="registry.example/agent"), template_with(image=NEW))
+    assert change.images == {"agent": NEW}
+
+
+def test_a_pull_policy_written_out_is_compared_with_the_implied_one() -> None:
+    same = template_with(image=NEW, imagePullPolicy="IfNotPresent")
+    assert changed(template_with(image=OLD), same).images == {"agent": NEW}
+    other = template_with(image=NEW, imagePullPolicy="Always")
+    assert "imagePullPolicy" in reason(template_with(image=OLD), other)
+
+
+# --- Environment made of metadata --------------------------------------------------------------
+
+
+def reading(label: str, image: str = OLD, **more: Any) -> bytes:
+    env = [{"name": "V", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['v']"}}}]
+    metadata = {"labels": {"app": "agent", "v": label}}
+    containers = [container(image=image, env=env)]
+    return msgspec.json.encode({"metadata": metadata, "spec": {"containers": containers, **more}})
+
+
+def test_a_variable_made_of_changed_metadata_needs_a_new_pod() -> None:
+    assert "variable V of container agent" in reason(reading("1"), reading("2"))
+
+
+def test_a_container_that_restarts_anyway_reads_its_variables_anew() -> None:
+    assert changed(reading("1", OLD), reading("2", NEW)).labels == {"v": "2"}
+
+
+def test_metadata_that_no_variable_is_made_of_may_change() -> None:
+    old, new = reading("1"), reading("1").replace(b'"agent",', b'"agent","w":"1",', 1)
+    assert changed(old, new).labels == {"w": "1"}
+
+
+def test_a_sidecar_that_started_first_runs_on_with_its_variables() -> None:
+    env = [{"name": "V", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['a']"}}}]
+    for policy, stale in (("Always", True), (None, False)):
+        sidecar = container("side", OLD, env=env, **({"restartPolicy": policy} if policy else {}))
+        made = [
+            msgspec.json.encode(
+                {
+                    "metadata": {"annotations": {"a": value}},
+                    "spec": {"containers": [container()], "initContainers": [sidecar]},
+                }
+            )
+            for value in ("1", "2")
+        ]
+        assert isinstance(classify(*made), Recreate) is stale
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"[]",
+        b'{"spec":{"containers":"all"}}',
+        b'{"spec":{"containers":[{"image":"x"}]}}',
+        b'{"spec":{"containers":[{"name":"a","env":["B=1"]}]}}',
+        b'{"metadata":{"labels":{"app":1}}}',
+    ],
+)
+def test_a_malformed_template_is_a_reason(broken: bytes) -> None:
+    assert "malformed" in reason(template(), broken)
+    assert "malformed" in reason(broken, template())

@@ -1,0 +1,115 @@
+"""Where the embedded server may answer otherwise than a real one, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.fuzz.requests import Asked
+
+
+@dataclass(frozen=True)
+class Told:
+    """Both answers to one request, without what is different in every run."""
+
+    asked: Asked
+    real: tuple[int, Any]
+    ours: tuple[int, Any]
+
+    @property
+    def message(self) -> str:
+        """What the real server said."""
+        return str(self.real[1].get("message", "")) if isinstance(self.real[1], dict) else ""
+
+
+Applies = Callable[[Told], bool]
+
+
+_IDLE: Final = (
+    "services",
+    "roles",
+    "rolebindings",
+    "networkpolicies",
+    "resourcequotas",
+    "poddisruptionbudgets",
+    "deployments",
+    "replicasets",
+    "secrets",
+    "serviceaccounts",
+    "leases",
+)
+
+
+def _about(plural: str) -> Applies:
+    return lambda told: f"/{plural}" in told.asked.path
+
+
+KNOWN: Final[tuple[tuple[str, Applies], ...]] = (
+    (
+        "EndpointSlices are kept as they come: nothing here uses them",
+        _about("endpointslices"),
+    ),
+    (
+        "fields behind gates that are off by default are kept, where a real server drops them",
+        lambda told: b"preferredHolder" in told.asked.body or b'"strategy":' in told.asked.body,
+    ),
+    (
+        "the status of a definition is worked out at once, not by a controller a moment later",
+        lambda told: told.real[0] == told.ours[0] and _about("customresourcedefinitions")(told),
+    ),
+    (
+        "a namespace has its account `default` at once; the real server runs without controllers",
+        lambda told: told.real[0] == told.ours[0] and told.asked.path.endswith("/serviceaccounts"),
+    ),
+    (
+        "of the rules on structural schemas the embedded server checks only some",
+        lambda told: told.real[0] == 422 and _about("customresourcedefinitions")(told),
+    ),
+    (
+        "of kinds that nothing here runs only some rules are checked: what is wrong is kept",
+        lambda told: told.real[0] == 422 and any(_about(plural)(told) for plural in _IDLE),
+    ),
+    (
+        "the pods of a budget are counted when it is read; the real server runs no controllers",
+        lambda told: told.real[0] == told.ours[0] and _about("poddisruptionbudgets")(told),
+    ),
+    (
+        "a real server forgets who manages a custom object when a bad spec is sent to its status",
+        lambda told: told.real[0] == told.ours[0] == 200 and told.asked.path.endswith("/status"),
+    ),
+    (
+        "a real server does not read the query of a deletion that has a body",
+        lambda told: told.asked.method == "DELETE" and bool(told.asked.body and told.asked.query),
+    ),
+    (
+        "in the data of a revision a real server compares bytes, spaces included",
+        lambda told: "data: Invalid value" in told.message and _about("controllerrevisions")(told),
+    ),
+    (
+        "when a deletion ends is not for clients to write: it is left out, not refused",
+        lambda told: "metadata.deletion" in told.message,
+    ),
+    (
+        "JSON is read to a depth of about a thousand, by a real server to ten thousand",
+        lambda told: (
+            told.ours[0] == 400
+            and (b"[" * 1500 in told.asked.body or b'{"a":' * 1500 in told.asked.body)
+        ),
+    ),
+    (
+        "a list that is emptied loses its managers; Go tells an empty list from none",
+        lambda told: told.real[0] == told.ours[0] == 200 and b":[]" in told.asked.body,
+    ),
+    (
+        "a request that is given next to no time is cut off by the slower server",
+        lambda told: any(name == "timeout" for name, _ in told.asked.query),
+    ),
+)
+
+
+def known(told: Told) -> str:
+    """Why these answers may differ; empty if they may not, as when ours is an internal error."""
+    if told.ours[0] >= 500 > told.real[0]:
+        return ""
+    return next((reason for reason, applies in KNOWN if applies(told)), "")

@@ -1,0 +1,165 @@
+"""Every transition of a list+watch, as a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from everynode.kube.errors import (
+    Forbidden,
+    Gone,
+    Invalid,
+    KubeError,
+    NotServed,
+    RequestInfo,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
+from everynode.kube.watch.states import (
+    MAX_BACKOFF,
+    MAX_REFUSALS,
+    Broken,
+    Ended,
+    ListComplete,
+    Outcome,
+    PageRead,
+    Position,
+    Refused,
+    Silent,
+    State,
+    advance,
+    backoff,
+)
+
+STREAM = Position()
+LIST = Position(State.LIST, watch_list=False)
+SECOND_PAGE = Position(State.LIST, token="2", watch_list=False)
+WATCH = Position(State.WATCH, "7")
+POLLED = Position(State.WATCH, "7", watch_list=False)  # of a server without watch-list
+TIRED = Position(State.WATCH, "7", failures=MAX_REFUSALS)
+
+
+def refusal(kind: type[KubeError], code: int) -> KubeError:
+    return kind("no", status=code, request_info=RequestInfo("watch", "pods"))
+
+
+@pytest.mark.parametrize(
+    ("position", "outcome", "state", "version", "token", "watch_list"),
+    [
+        # All goes well.
+        (STREAM, ListComplete("9"), State.WATCH, "9", "", True),
+        (LIST, PageRead("9", "2"), State.LIST, "", "2", False),
+        (SECOND_PAGE, PageRead("9", "3"), State.LIST, "", "3", False),
+        (SECOND_PAGE, PageRead("9"), State.WATCH, "9", "", False),
+        (WATCH, Ended("9", 300, True), State.WATCH, "9", "", True),
+        (WATCH, Ended("7", 300, False), State.WATCH, "7", "", True),
+        # Streams that stop.
+        (WATCH, Ended("7", 0.1, False), State.WATCH, "7", "", True),
+        (WATCH, Silent("9"), State.WATCH, "9", "", True),
+        (WATCH, Broken("9", "reset"), State.WATCH, "9", "", True),
+        (STREAM, Ended("", 300, True), State.LIST, "", "", False),
+        (STREAM, Silent(""), State.LIST, "", "", False),
+        (STREAM, Broken("8", "reset", True), State.WATCH_LIST, "", "", True),
+        (SECOND_PAGE, Broken("", "reset"), State.LIST, "", "2", False),
+        # Refusals of the initial stream.
+        (STREAM, Refused("", refusal(Invalid, 422)), State.LIST, "", "", False),
+        (STREAM, Refused("", refusal(Invalid, 400)), State.LIST, "", "", False),
+        (STREAM, Refused("", refusal(Forbidden, 403)), State.WATCH_LIST, "", "", True),
+        (STREAM, Refused("", refusal(TooManyRequests, 429)), State.WATCH_LIST, "", "", True),
+        (STREAM, Refused("", refusal(Unavailable, 500)), State.LIST, "", "", True),
+        (STREAM, Refused("", refusal(Unavailable, 503)), State.LIST, "", "", True),
+        (STREAM, Refused("", refusal(NotServed, 404)), State.WATCH_LIST, "", "", True),
+        # Refusals of pages.
+        (SECOND_PAGE, Refused("", refusal(Gone, 410)), State.LIST, "", "", False),
+        (SECOND_PAGE, Refused("", refusal(Unavailable, 500)), State.LIST, "", "2", False),
+        (LIST, Refused("", refusal(Invalid, 400)), State.LIST, "", "", False),
+        # Refusals of watches.
+        (WATCH, Refused("9", refusal(Gone, 410)), State.WATCH_LIST, "", "", True),
+        (POLLED, Refused("9", refusal(Gone, 410)), State.LIST, "", "", False),
+        (WATCH, Refused("9", refusal(NotServed, 404)), State.WATCH_LIST, "", "", True),
+        (WATCH, Refused("9", refusal(Unavailable, 500)), State.WATCH, "9", "", True),
+        (WATCH, Refused("9", refusal(Unauthorized, 401)), State.WATCH, "9", "", True),
+        # A server that is there and refuses our version again and again has lost it.
+        (TIRED, Refused("7", refusal(Unavailable, 504)), State.WATCH_LIST, "", "", True),
+        (TIRED, Refused("7", refusal(Invalid, 400)), State.WATCH_LIST, "", "", True),
+        # One that is overloaded, gone or shut says nothing about the version.
+        (TIRED, Refused("7", refusal(Unavailable, 503)), State.WATCH, "7", "", True),
+        (TIRED, Refused("7", refusal(Forbidden, 403)), State.WATCH, "7", "", True),
+        (TIRED, Broken("7", "refused"), State.WATCH, "7", "", True),
+    ],
+)
+def test_transitions(
+    *,
+    position: Position,
+    outcome: Outcome,
+    state: State,
+    version: str,
+    token: str,
+    watch_list: bool,
+) -> None:
+    after = advance(position, outcome).position
+    assert (after.state, after.version, after.token) == (state, version, token)
+    assert after.watch_list is watch_list
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        ListComplete("9"),
+        PageRead("9"),
+        PageRead("9", "2"),
+        Ended("9", 300, True),
+        Ended("9", 2, False),
+    ],
+)
+def test_success_forgets_the_failures_and_asks_again_at_once(outcome: Outcome) -> None:
+    state = State.LIST if isinstance(outcome, PageRead) else State.WATCH
+    step = advance(Position(state, "7", failures=4), outcome)
+    assert (step.position.failures, step.pause, step.trouble) == (0, 0.0, "")
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Ended("7", 0.1, False),
+        Broken("7", "reset"),
+        Refused("7", refusal(Unavailable, 503)),
+        Refused("7", refusal(Forbidden, 403)),
+        Refused("7", refusal(Gone, 410)),
+    ],
+)
+def test_failures_in_a_row_take_longer_and_longer_pauses(outcome: Outcome) -> None:
+    pauses, position = [], Position(State.WATCH, "7", failures=1)
+    for _ in range(8):
+        step = advance(position, outcome)
+        pauses.append(step.pause)
+        position = Position(State.WATCH, "7", failures=step.position.failures)
+    assert pauses == sorted(pauses)
+    assert pauses[0] > 0
+    assert pauses[-1] == MAX_BACKOFF
+
+
+def test_a_stream_that_said_something_starts_the_count_anew() -> None:
+    step = advance(Position(State.WATCH, "7", failures=6), Broken("9", "reset", heard=True))
+    assert step.position.failures == 1
+    assert step.pause == backoff(1)
+
+
+def test_an_old_version_is_no_trouble_the_first_time_only() -> None:
+    first = advance(WATCH, Refused("7", refusal(Gone, 410)))
+    assert (first.pause, first.trouble) == (0.0, "")
+    again = advance(first.position, Refused("", refusal(Gone, 410)))
+    assert again.pause > 0
+    assert again.trouble
+
+
+def test_the_pause_the_server_asks_for_is_kept_within_reason() -> None:
+    def asked_for(seconds: float) -> float:
+        error = TooManyRequests("slow down", status=429, retry_after=seconds)
+        return advance(WATCH, Refused("7", error)).at_least
+
+    assert (asked_for(17), asked_for(86_400)) == (17, 60)
+
+
+def test_back_off_never_overflows() -> None:
+    assert backoff(10_000) == MAX_BACKOFF

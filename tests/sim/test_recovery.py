@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import msgspec
+
+from everynode.sim.checks.oracle import is_preparing
+from everynode.sim.plans.manifests import daemonset
+from everynode.sim.plans.plan import Plan
+from everynode.sim.recovery import JOINING
+from everynode.sim.world import play
+
+PLAN = Plan(
+    3,
+    nodes=4,
+    manifests=(daemonset(rolling={"maxUnavailable": 1, "partition": 2}, min_ready=2),),
+    quiet_at=5.0,
+    check_recovery=True,
+)
+
+
+def test_a_sound_world_updates_in_time_and_finds_its_way_back() -> None:
+    result, world = play(PLAN)
+    assert result.kept, result.violations
+    assert JOINING in world.record.cluster.nodes
+    assert {ds.name for ds in world.record.cluster.sets.values()} == {"agent", "beside"}
+
+
+def test_a_stuck_pod_holds_up_nobody_else() -> None:
+    manifests = (daemonset(rolling={"maxUnavailable": 2}),)
+    result, world = play(msgspec.structs.replace(PLAN, manifests=manifests))
+    assert result.kept, result.violations
+    assert any("stick-pod" in text for _, text in world.notes)
+
+
+def test_an_update_that_takes_too_long_is_found_out() -> None:
+    slow = daemonset(annotations={"sim.everynode.io/behaviour": "start=300"})
+    result, _ = play(msgspec.structs.replace(PLAN, manifests=(slow,)))
+    assert {each.promise for each in result.violations} == {"L2", "L5"}
+
+
+HOOK = {"preDelete": {"labelsHandler": {"hook": "yes"}}}
+
+
+def test_from_behind_a_hook_that_nobody_answers_the_way_back_leads_back() -> None:
+    manifests = (daemonset(lifecycle=HOOK, labels={"hook": "yes"}),)
+    result, world = play(msgspec.structs.replace(PLAN, manifests=manifests))
+    assert result.kept, result.violations
+    assert any("hold-hooks" in text for _, text in world.notes)
+    marked = [
+        commit.after.uid
+        for commit in world.record.commits
+        if commit.kind == "pods" and commit.after is not None and is_preparing(commit.after)
+    ]
+    assert len(set(marked)) == 1

@@ -1,0 +1,45 @@
+"""Real Kubernetes for tests: finds its binaries; without them tests are skipped or fail."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NoReturn
+
+import pytest
+
+from everynode.localkube import binaries
+from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
+
+REQUIRED: Final = os.environ.get("EVERYNODE_REQUIRE_KUBERNETES") == "1"
+
+
+def programs(needed: Iterable[str] = binaries.CONTROL_PLANE) -> Path:
+    """The folder of the real binaries; without them the test is skipped, or fails if required."""
+    try:
+        return binaries.find(needed)
+    except binaries.BinariesMissingError as error:
+        lacking(str(error))
+
+
+def lacking(reason: str) -> NoReturn:
+    """Skip the test, or fail if real Kubernetes is required."""
+    if REQUIRED:
+        pytest.fail(reason, pytrace=False)
+    pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")
+
+
+@contextmanager
+def running(options: ControlPlaneOptions | None = None) -> Iterator[ControlPlane]:
+    """Run a control plane while the context lasts."""
+    plane = ControlPlane(options)
+    programs(plane.options.components)
+    with asyncio.Runner() as runner:
+        runner.run(plane.start())
+        try:
+            yield plane
+        finally:
+            runner.run(plane.stop())
