@@ -46,11 +46,14 @@ def granted(given: Iterable[Rule] = (*rules(native=True), *OWN_NAMESPACE_RULES))
 
 
 class Permitted:
-    """Refuses, as RBAC would, what the controller's role does not permit, and records the rest."""
+    """Refuses, as RBAC would, what a role does not permit, and records the rest.
 
-    def __init__(self, inner: Transport) -> None:
+    The role is the controller's unless another one is given.
+    """
+
+    def __init__(self, inner: Transport, given: set[Access] | None = None) -> None:
         self._inner = inner
-        self._granted = granted()
+        self._granted = granted() if given is None else given
         self.used: set[Access] = set()
         self.refused: list[Access] = []
 
