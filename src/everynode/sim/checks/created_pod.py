@@ -54,7 +54,7 @@ class CreatedPod(Check):
                 first = first or "S7: its node or its DaemonSet is not there"
                 continue
             oracle = Oracle(cluster, ds, commit.cause.evaluated_at)
-            check = _judge_forged if pod.hash in self.record.forged else _judge
+            check = _judge_forged if pod.hash in self.record.forged else why_not_create
             fault = check(oracle, pod) or _judge_tolerations(oracle, node, commit.cause.request)
             if not fault:
                 return ""
@@ -69,7 +69,8 @@ def _judge_forged(oracle: Oracle, pod: Pod) -> str:
     return ""
 
 
-def _judge(oracle: Oracle, pod: Pod) -> str:
+def why_not_create(oracle: Oracle, pod: Pod) -> str:
+    """Why this pod may not be created in this state; empty if it may."""
     node = node_of(pod)
     template = oracle.templates.get(pod.hash)
     if template is None:

@@ -33,7 +33,9 @@ class Hooks(Check):
             return
         try:
             held = all(
-                self._is_held(cluster.sets[owner_uid(before)].pre_delete, cluster.pods[before.uid])
+                is_held_by_hook(
+                    cluster.sets[owner_uid(before)].pre_delete, cluster.pods[before.uid]
+                )
                 for cluster, _ in possible_views(self.record, commit)
                 if owner_uid(before) in cluster.sets and before.uid in cluster.pods
             )
@@ -42,13 +44,15 @@ class Hooks(Check):
         if held and owner_uid(before) in self.record.cluster.sets:
             yield f"{before.name} was deleted while its hook held it"
 
-    def _is_held(self, hook: LifecycleHook | None, pod: Pod) -> bool:
-        if hook is None:
-            return False
-        labels = pod.metadata.labels
-        if any(labels.get(key) == value for key, value in hook.labels.items()):
-            return True
-        return any(each in hook.finalizers for each in pod.metadata.finalizers)
+
+def is_held_by_hook(hook: LifecycleHook | None, pod: Pod) -> bool:
+    """Whether the pod carries a label or a finalizer of the preDelete hook."""
+    if hook is None:
+        return False
+    labels = pod.metadata.labels
+    if any(labels.get(key) == value for key, value in hook.labels.items()):
+        return True
+    return any(each in hook.finalizers for each in pod.metadata.finalizers)
 
 
 def _judge_state(before: Pod, after: Pod) -> Iterable[str]:

@@ -84,17 +84,13 @@ class OnePodPerNode(Check):
 
     def _has_room(self, commit: Commit, oracle: Oracle) -> bool:
         """Whether at most maxSurge nodes have two pods, including pods created since that view."""
-        there = [pod for pods in oracle.pods.values() for pod in pods if not pod.finished]
-        there = [pod for pod in there if is_watched(pod)]
+        created = []
         for each in reversed(self.record.commits):
             if each.version <= oracle.cluster.version:
                 break
             if each.kind == "pods" and each.type == "ADDED" and each.actor == commit.actor:
-                there.append(each.after)
-        found = Counter({pod.uid: node_of(pod) for pod in there}.values())
-        there_are = oracle.cluster.nodes
-        doubled = [node for node, count in found.items() if count > 1 and node in there_are]
-        return sum(not oracle.is_silent(node) for node in doubled) <= oracle.limit
+                created.append(each.after)
+        return len(nodes_with_two_pods(oracle, created)) <= oracle.limit
 
     def _orphan(self, commit: Commit, pod: Pod) -> str:
         """Names of matching orphans in every possible view: they should have been adopted first."""
@@ -124,6 +120,15 @@ class OnePodPerNode(Check):
             and owner_uid(each.before) != owner_uid(each.after)
             for each in reversed(self.record.commits)
         )
+
+
+def nodes_with_two_pods(oracle: Oracle, created: Iterable[Pod]) -> list[str]:
+    """Reachable nodes with more than one running pod of the DaemonSet, with the created ones."""
+    known = [pod for pods in oracle.pods.values() for pod in pods]
+    running = [pod for pod in known if not pod.finished and is_watched(pod)]
+    found = Counter({pod.uid: node_of(pod) for pod in (*running, *created)}.values())
+    nodes = oracle.cluster.nodes
+    return [n for n, count in found.items() if count > 1 and n in nodes and not oracle.is_silent(n)]
 
 
 def _orphans(cluster: ClusterState, ds: DaemonSet, node: str) -> dict[str, str]:

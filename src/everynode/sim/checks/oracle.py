@@ -430,19 +430,26 @@ class Oracle:
         return sorted(node for node in self.counted_nodes if self._is_in_progress(node, disrupted))
 
     def _is_in_progress(self, node: str, disrupted: Collection[str]) -> bool:
-        if any(pod.uid in disrupted for pod in self.pods_on(node)) or not self.staying(node):
+        pods = self.pods_on(node)
+        if any(pod.uid in disrupted for pod in pods):
             return True
-        for pod in self.staying(node):
+        # A failed target pod that waits for its replacement counts like one that is not available.
+        failed = [pod for pod in pods if pod.finished and not pod.terminating]
+        judged = self.staying(node) or [pod for pod in failed if self.at_target(pod)]
+        if not judged:
+            return True
+        for pod in judged:
             fresh = self.now < revision_since(pod) + self.ds.min_ready_seconds + PROGRESS_SECONDS
             if self.at_target(pod) and fresh and not self.is_available(pod):
                 return True
         return False
 
     def proven_count(self) -> int:
-        """Counted nodes with an available target pod."""
+        """Nodes with an available target pod, counted or reachable and only keeping their pod."""
+        kept = {node for node in self.scope - self.desired_nodes if not self.is_silent(node)}
         return sum(
             any(self.at_target(pod) and self.is_available(pod) for pod in self.pods_on(node))
-            for node in self.counted_nodes
+            for node in self.counted_nodes | (kept & self.cluster.nodes.keys())
         )
 
 
