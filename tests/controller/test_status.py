@@ -228,6 +228,34 @@ async def test_whoever_goes_on_writing_is_left_alone_for_longer_and_longer() -> 
     assert stand.statuses.backing_off_until(stand.state) == stand.clock.now() + 120.0
 
 
+async def test_further_writes_during_a_pause_extend_it_and_do_not_double_it() -> None:
+    stand = Stand(Conflicting())
+    for ready in range(7, 17):
+        stand.see(version=101 + ready, ready=ready)
+        assert stand.statuses.backing_off_until(stand.state) == stand.clock.now() + 60.0
+        await stand.clock.advance(20.0)
+    await stand.clock.advance(40.0)
+    assert stand.statuses.backing_off_until(stand.state) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("quiet", "pause"),
+    [(0.0, 480.0), (239.0, 480.0), (240.0, 240.0), (360.0, 120.0), (420.0, 60.0), (9e9, 60.0)],
+)
+async def test_a_quiet_time_as_long_as_the_pause_halves_the_next_one(
+    quiet: float, pause: float
+) -> None:
+    stand = Stand(Conflicting())
+    for number, seconds in enumerate((60.0, 120.0, 240.0)):
+        stand.see(version=101 + number, ready=7 + number)
+        assert stand.statuses.backing_off_until(stand.state) == stand.clock.now() + seconds
+        await stand.clock.advance(seconds)
+        assert stand.statuses.backing_off_until(stand.state) == 0.0
+    await stand.clock.advance(quiet)
+    stand.see(version=110, ready=1)
+    assert stand.statuses.backing_off_until(stand.state) == stand.clock.now() + pause
+
+
 async def test_a_truce_ends_with_its_daemonset() -> None:
     stand = Stand(Conflicting())
     stand.see(version=101, ready=7)

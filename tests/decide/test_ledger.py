@@ -95,6 +95,18 @@ def test_a_slow_start_goes_on_as_soon_as_more_creates_are_allowed() -> None:
 # --- Own actions -------------------------------------------------------------------------------
 
 
+def test_healing_creates_the_missing_pods_of_the_named_nodes_and_nothing_else() -> None:
+    views = [see("n1"), see("n2"), see("n3", pod(OLD, on="n3")), see("n4", pod(OLD, on="n4"))]
+    ledger = Ledger(make(strategy=UpdateStrategy(max_unavailable=IntOrPercent(4))), views)
+    assert ledger.missing(NOW) == ["n1", "n2"]
+    healed = ledger.decide(NOW, NOTHING, heal_only=frozenset({"n2", "n3"}))
+    assert brief(healed.actions) == ["create n2 v2 Missing"]
+    assert ledger.missing(NOW) == ["n1"]
+    later = ledger.decide(NOW, NOTHING)
+    assert brief(later.actions)[0] == "create n1 v2 Missing"
+    assert len(later.actions) == 3
+
+
 def test_deciding_again_without_looking_takes_no_more() -> None:
     olds = [see(f"n{i}", pod(OLD, on=f"n{i}")) for i in range(3)]
     ledger = Ledger(make(), olds)

@@ -28,6 +28,7 @@ from everynode.controller.informers import (
     PodRelabelled,
     Reconcile,
 )
+from everynode.controller.missing_pods import MissingPods
 from everynode.controller.pending_writes import PendingWrite
 from everynode.controller.prepull import PrePull
 from everynode.controller.reporter import Reporter
@@ -38,6 +39,7 @@ from everynode.controller.state import DaemonSetState
 from everynode.controller.status import StatusWriter
 from everynode.controller.wallclock import WallClock
 from everynode.decide.actions import PodAction
+from everynode.decide.ledger import Ledger
 from everynode.decide.plan import make_plan
 from everynode.decide.revisions.ownership import Claim, claim, claim_revision
 from everynode.decide.revisions.target import TargetChoice, relabel_patch
@@ -72,6 +74,7 @@ class Reconciler:
         self._reporter = reporter
         self._choices: dict[str, TargetChoice] = {}  # the target revision, by DaemonSet
         self._failures: dict[str, Failures] = {}  # reconciles that raised, by DaemonSet
+        self._missing = MissingPods()
         self._wall = WallClock(clock)
         self._tasks: asyncio.TaskGroup | None = None
         informers.set_handler(self.handle)
@@ -134,18 +137,23 @@ class Reconciler:
             self._reporter.selector_is_empty(state)
             return
         backing_off = self._statuses.backing_off_until(state)
-        if backing_off > now:
-            self._queue.add_at(state.key, backing_off)
-            return
+        if backing_off <= now and self._missing.forget(state.key):
+            state.invalidate_plan()  # what waited for the end of the conflict is decided anew
         if self._adoption.due(state, now):
             self._spawn(self._adoption.scan(state))
         # At every reconcile, because getting a key from the queue removes all its times.
         wake_at = self._adoption.next_scan(state)
-        if self._adoption.done(state) and (not state.plan_outdated or self._make_plan(state, now)):
-            wake_at = min(wake_at, self._decide(state, now))
+        contested = backing_off > now
+        if contested:
+            wake_at = min(wake_at, backing_off)
+        if self._adoption.done(state) and (
+            not state.plan_outdated or self._make_plan(state, now, relabel=not contested)
+        ):
+            decide = self._heal if contested else self._decide
+            wake_at = min(wake_at, decide(state, now))
         self._queue.add_at(state.key, wake_at)
 
-    def _make_plan(self, state: DaemonSetState, now: float) -> bool:
+    def _make_plan(self, state: DaemonSetState, now: float, *, relabel: bool) -> bool:
         """Choose the target and make the plan; False while revisions have to be written first."""
         if state.writing_revisions:
             return False
@@ -170,25 +178,19 @@ class Reconciler:
                 extra_defaults=self._history.extra_defaults,
             )
         )
-        if choice.duplicates:
+        if choice.duplicates and relabel:
             patches = (relabel_patch(pod, choice) for pod in state.pods())
             self._execute(state, [patch for patch in patches if patch is not None], now)
         return True
 
     def _decide(self, state: DaemonSetState, now: float) -> float:
         """Decide and start the writes; return when to reconcile again if nothing changes."""
-        assert state.ledger is not None
-        state.refresh_ledger(self._informers.pods.version, now)
-        ahead = state.take_unreported_ahead()
-        if ahead:
-            self._reporter.times_ahead(state, ahead)
-        for node, write in state.overdue_writes(now):
-            self._spawn(self._verify(state, node, write))
+        ledger = self._observe(state, now)
         observed = state.ds.status
         collisions = self._choices[state.key].collision_count
         if (collisions or 0) > (observed.collision_count or 0):
             observed = msgspec.structs.replace(observed, collision_count=collisions)
-        decision = state.ledger.decide(now, observed, create_limit=state.create_limit)
+        decision = ledger.decide(now, observed, create_limit=state.create_limit)
         self._execute(state, decision.actions, now)
         status_at = self._write_status(state, decision.status, now)
         for notice in decision.notices:
@@ -200,6 +202,28 @@ class Reconciler:
         deferred_until = state.changed.deferred_until
         times = (status_at, decision.wake_at, state.verify_at, deferred_until, prune_at)
         return min([at for at in times if at is not None], default=inf)
+
+    def _heal(self, state: DaemonSetState, now: float) -> float:
+        """While another manager writes the status: create pods that stay missing (R9)."""
+        ledger = self._observe(state, now)
+        nodes, due_at = self._missing.due(state.key, ledger.missing(now), now)
+        decision = ledger.decide(
+            now, state.ds.status, create_limit=state.create_limit, heal_only=nodes
+        )
+        self._execute(state, decision.actions, now)
+        times = (due_at, decision.wake_at, state.verify_at, state.changed.deferred_until)
+        return min([at for at in times if at is not None], default=inf)
+
+    def _observe(self, state: DaemonSetState, now: float) -> Ledger:
+        """Return the ledger with all changes; read the pods of writes that are not seen."""
+        assert state.ledger is not None
+        state.refresh_ledger(self._informers.pods.version, now)
+        ahead = state.take_unreported_ahead()
+        if ahead:
+            self._reporter.times_ahead(state, ahead)
+        for node, write in state.overdue_writes(now):
+            self._spawn(self._verify(state, node, write))
+        return state.ledger
 
     def _execute(self, state: DaemonSetState, actions: Sequence[PodAction], now: float) -> None:
         for action in actions:
@@ -293,4 +317,5 @@ class Reconciler:
         self._prepull.forget(state)
         self._choices.pop(state.key, None)
         self._failures.pop(state.key, None)
+        self._missing.forget(state.key)
         self._reporter.daemonset_gone(state)

@@ -174,7 +174,7 @@ class ControllerReporter(Reporter):
         if seconds > 0:
             message = (
                 "Another controller writes the status of this DaemonSet; "
-                f"Everynode leaves it alone for {seconds:.0f} seconds"
+                f"for {seconds:.0f} seconds Everynode only creates pods that stay missing"
             )
             self.notice(state, Notice("Warning", "Contested", message))
 

@@ -84,8 +84,26 @@ class StatusConflict:
     By the monotonic clock, so that setting the wall clock neither ends nor extends it.
     """
 
-    count: int = 0  # times in a row
-    until: float | None = None  # None once it is over
+    count: int = 0  # how often it began again; halves the pause for every pause without it
+    until: float = 0.0
+    over: bool = True
+
+    def begin(self, now: float) -> float:
+        """Another manager wrote now; return for how long to back off.
+
+        Its further writes during the pause extend the pause without doubling it: only a conflict
+        that begins again doubles it. Every pause that passed since without one halves it again.
+        """
+        if self.over:
+            quiet = now - self.until
+            while self.count and quiet >= _CONFLICT.delay(self.count):
+                quiet -= _CONFLICT.delay(self.count)
+                self.count -= 1
+            self.count += 1
+            self.over = False
+        seconds = _CONFLICT.delay(self.count)
+        self.until = now + seconds
+        return seconds
 
 
 StatusConflicts = dict[str, StatusConflict]  # by the key of the DaemonSet
@@ -130,21 +148,18 @@ class StatusWriter:
 
     def _back_off(self, state: DaemonSetState) -> None:
         conflict = self._conflicts.setdefault(state.key, StatusConflict())
-        conflict.count += 1
-        seconds = _CONFLICT.delay(conflict.count)
-        conflict.until = self._clock.monotonic() + seconds
-        self._reporter.status_conflict(state, seconds)
+        self._reporter.status_conflict(state, conflict.begin(self._clock.monotonic()))
 
     def backing_off_until(self, state: DaemonSetState) -> float:
         """Until when the DaemonSet is left to another manager; 0 if it is not."""
         conflict = self._conflicts.get(state.key)
-        if conflict is None or conflict.until is None:
+        if conflict is None or conflict.over:
             return 0.0
         now = self._clock.now()
         until = now + (conflict.until - self._clock.monotonic())
         if until > now:
             return until
-        conflict.until = None
+        conflict.over = True
         self._reporter.status_conflict(state, 0.0)
         return 0.0
 

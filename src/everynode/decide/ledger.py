@@ -40,7 +40,7 @@ from everynode.decide.fleet.totals import Totals
 from everynode.decide.node.assessment import Assessment, NodeCounts, Queue, TargetFacts
 from everynode.decide.node.eligibility import Eligibility
 from everynode.decide.node.evaluate import evaluate_node, skip_failed_node, target_facts
-from everynode.decide.node.steps import build_actions, to_own_write
+from everynode.decide.node.steps import StepKind, build_actions, to_own_write
 from everynode.decide.plan import Plan
 from everynode.decide.view import NodeView
 
@@ -136,16 +136,30 @@ class Ledger:
         """How many nodes were progressing at the last decision."""
         return self._totals.progressing
 
+    def missing(self, now: float) -> list[str]:
+        """The nodes that lack a pod and may get one now, by name."""
+        self._refresh(now)
+        return list(self._totals.queues[Queue.CREATE])
+
     def decide(
-        self, now: float, status: DaemonSetStatus, *, create_limit: int | None = None
+        self,
+        now: float,
+        status: DaemonSetStatus,
+        *,
+        create_limit: int | None = None,
+        heal_only: frozenset[str] | None = None,
     ) -> Decision:
         """Decide what to do now. Actions count as pending until their nodes are observed again.
 
         `create_limit` bounds the creates that are pending at a time, for a slow start after the API
-        server refused some.
+        server refused some. With `heal_only` nothing is done but to create the missing pods of
+        these nodes, and to finish on any node what was begun (R9).
         """
         self._refresh(now)
-        actions = self._serve_queues(now, create_limit)
+        if heal_only is None:
+            actions = self._serve_queues(now, create_limit)
+        else:
+            actions = self._heal(now, create_limit, heal_only)
         if self._unchanged_decision is not None and self._unchanged_decision.status is status:
             return self._unchanged_decision
         if self._conditions_cache is None:
@@ -272,6 +286,22 @@ class Ledger:
         if not turn.actions:
             self._exhausted_limits.add(create_limit)
         return tuple(turn.actions)
+
+    def _heal(
+        self, now: float, create_limit: int | None, nodes: frozenset[str]
+    ) -> tuple[PodAction, ...]:
+        """Take the creates of these nodes, and gates and steps in place that were begun."""
+        turn = self._start_round(now, create_limit)
+        queues = self._totals.queues
+        lacking = [name for name in queues[Queue.CREATE] if name in nodes]
+        begun = [name for name in queues[Queue.MAINTAIN] if self._only_finishes(name)]
+        for name in (*lacking[: turn.creates], *begun[: turn.changes]):
+            turn.actions += self._take_actions(name, now)
+        self._refresh(now)
+        return tuple(turn.actions)
+
+    def _only_finishes(self, name: str) -> bool:
+        return all(step.kind is StepKind.MAINTAIN for step in self._assessments[name].steps)
 
     def _start_round(self, now: float, create_limit: int | None) -> _Round:
         sums = self.sums

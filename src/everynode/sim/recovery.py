@@ -3,7 +3,8 @@
 L2: an update takes no longer than maxUnavailable requires, and a node that joins meanwhile gets its
 pod within a second. L5: after a broken update, or one stuck behind a hook, a rollback restores the
 previous state, and a better version completes too. L8: a stuck pod uses only its own slot of the
-budget, and a broken DaemonSet delays no other.
+budget, and a broken DaemonSet delays no other. R9: a missing pod comes back while another client's
+status is respected.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _SLACK: Final = 30.0  # seconds beyond what maxUnavailable requires
 _SECOND: Final = 1.0  # seconds until a node that joins has its pod created
 _HARM: Final = 40.0  # seconds for which a bad image is rolled out
 _LONG: Final = 10_000.0  # seconds for which hooks are not answered
+_LEFT_TO_OTHERS: Final = 10.0  # seconds until a pod that another controller may create is ours
+_TRUCE: Final = 7200.0  # seconds within which the longest status conflict ends
 _SPREAD: Final = 3.0  # seconds until a new DaemonSet has a pod on every node
 
 
@@ -55,6 +58,7 @@ class RecoveryCheck:
         await self._update()
         await self._check_stuck_pod()
         await self._check_rollback()
+        await self._check_contested()
 
     def _oracle(self) -> Oracle:
         ds = self._find()
@@ -202,6 +206,22 @@ class RecoveryCheck:
         if lacking:
             who = " ".join(lacking)
             self._world.report_violation("L8", f"a broken DaemonSet keeps another from {who}")
+
+    # --- R9 ------------------------------------------------------------------------------------
+
+    async def _check_contested(self) -> None:
+        """R9: a pod that dies right after another client wrote the status comes back."""
+        desired = sorted(self._oracle().desired_nodes)
+        if not desired:
+            return
+        await self._do("write-status", number=len(desired) + 70)
+        await self._do("delete-pod", node=desired[0])
+        await self._world.clock.sleep(self._world.plan.timing.stop + _LEFT_TO_OTHERS + _SPREAD)
+        oracle = self._oracle()
+        if not [pod for pod in oracle.pods_on(desired[0]) if not pod.terminating]:
+            text = f"{desired[0]} lost its pod while the status was contested, and got no other"
+            self._world.report_violation("R9", text)
+        await self._expect_settled("the end of a status conflict", _TRUCE, promise="R9")
 
     # --- Both ----------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ _TITLES: Final = {
     "L7": "no pod is created or deleted more often than without faults",
     "L8": "one stuck part costs its own slot and no more",
     "R8": "a first installation step by step withholds pods, and nothing else does",
+    "R9": "a missing pod comes back although another client writes the status",
 }
 # Faults by their number; faults that share a number share a title.
 _FAULTS: Final = {
