@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from everynode.apiserver.apply.apply import ApplyConflict, ApplyError, apply
+from everynode.apiserver.apply.managed_fields import Writer
 from everynode.apiserver.errors import StatusError
+from everynode.apiserver.schema.object_type import ObjectType
 from tests.support.recorded_answers import GENERATION, TIME, steps
 
 DAEMON_SET = "io.k8s.api.apps.v1.DaemonSet"
@@ -40,17 +42,15 @@ def differences(real: Any, ours: Any, path: str = "") -> list[str]:
 def test_applies_end_as_on_the_real_server(
     scenario: Object, step: Object, before: Object | None
 ) -> None:
+    writer = Writer(step["manager"], scenario["apiVersion"], TIME, step.get("subresource", ""))
+
     def run() -> Object:
         return apply(
             before,
             step["body"],
-            manager=step["manager"],
+            ObjectType(scenario["type"], scenario.get("schema")),
+            writer,
             force=step.get("force", False),
-            api_version=scenario["apiVersion"],
-            subresource=step.get("subresource", ""),
-            time=TIME,
-            type_name=scenario["type"],
-            schema=scenario.get("schema"),
         )
 
     if "error" in step:
@@ -82,9 +82,7 @@ def daemon_set(**spec: Any) -> Object:
 
 
 def applied(current: Object | None, obj: Object, *, manager: str = "m", time: str = TIME) -> Object:
-    return apply(
-        current, obj, manager=manager, api_version="apps/v1", time=time, type_name=DAEMON_SET
-    )
+    return apply(current, obj, ObjectType(DAEMON_SET), Writer(manager, "apps/v1", time))
 
 
 def with_template(**spec: Any) -> Object:
@@ -192,10 +190,7 @@ def test_a_status_that_is_applied_to_the_main_resource_is_not_owned() -> None:
     result = apply(
         None,
         {**obj, "status": {"n": 1}},
-        manager="m",
-        api_version="example.test/v1",
-        type_name=None,
-        schema=schema,
-        time=TIME,
+        ObjectType(schema=schema),
+        Writer("m", "example.test/v1", TIME),
     )
     assert "managedFields" not in result["metadata"]

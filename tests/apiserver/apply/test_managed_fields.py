@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from everynode.apiserver.apply.managed_fields import track_update
+from everynode.apiserver.apply.managed_fields import Writer, track_update
+from everynode.apiserver.schema.object_type import ObjectType
 from tests.support.recorded_answers import GENERATION, TIME, steps
 
 POD = "io.k8s.api.core.v1.Pod"
@@ -44,12 +45,8 @@ def test_writes_are_noted_as_by_the_real_server(
     result = track_update(
         before,
         as_sent(step, before),
-        manager=step["manager"],
-        api_version=scenario["apiVersion"],
-        subresource=step.get("subresource", ""),
-        time=TIME,
-        type_name=scenario["type"],
-        schema=scenario.get("schema"),
+        ObjectType(scenario["type"], scenario.get("schema")),
+        Writer(step["manager"], scenario["apiVersion"], TIME, step.get("subresource", "")),
     )
     assert result["metadata"].get("managedFields") == step["after"]["metadata"].get("managedFields")
 
@@ -64,7 +61,7 @@ def pod(**spec: Any) -> Object:
 
 
 def tracked(old: Object | None, new: Object, *, manager: str = "m", time: str = TIME) -> Object:
-    return track_update(old, new, manager=manager, api_version="v1", time=time, type_name=POD)
+    return track_update(old, new, ObjectType(POD), Writer(manager, "v1", time))
 
 
 def entries(obj: Object) -> list[tuple[str, str]]:

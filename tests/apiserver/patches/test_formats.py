@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from everynode.api import types
 from everynode.apiserver.patches.formats import PatchError, accepted_media_types, patch_object
 from everynode.apiserver.schema.field_validation import convert_object
+from everynode.apiserver.schema.object_type import CUSTOM, ObjectType
 from everynode.kube.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from tests.support.paths import ANSWERS as RECORDED
 
@@ -46,9 +47,8 @@ def patched(case: Object) -> tuple[Object, list[str]]:
     return patch_object(
         base["object"],
         case["body"].encode(),
+        ObjectType(base["type"], base.get("schema")),
         content_type=case["media"],
-        type_name=base["type"],
-        schema=base.get("schema"),
         validation=case.get("validation", "Warn"),
     )
 
@@ -88,8 +88,8 @@ def test_the_current_object_is_never_changed() -> None:
             patch_object(
                 base["object"],
                 case["body"].encode(),
+                ObjectType(base["type"]),
                 content_type=case["media"],
-                type_name=base["type"],
             )
         assert base["object"] == kept, case["body"]
 
@@ -97,7 +97,7 @@ def test_the_current_object_is_never_changed() -> None:
 @pytest.mark.parametrize("media", ["application/json", "text/plain", "", APPLY_PATCH])
 def test_other_media_types_are_refused_with_the_list_of_those_taken(media: str) -> None:
     with pytest.raises(PatchError) as refused:
-        patch_object({}, b"{}", content_type=media, type_name=POD)
+        patch_object({}, b"{}", ObjectType(POD), content_type=media)
     assert refused.value.code == 415
     assert STRATEGIC_PATCH in refused.value.message
 
@@ -105,20 +105,20 @@ def test_other_media_types_are_refused_with_the_list_of_those_taken(media: str) 
 def test_custom_kinds_take_no_strategic_patch() -> None:
     assert accepted_media_types(None) == [JSON_PATCH, MERGE_PATCH, APPLY_PATCH]
     with pytest.raises(PatchError) as refused:
-        patch_object({}, b"{}", content_type=STRATEGIC_PATCH, type_name=None)
+        patch_object({}, b"{}", CUSTOM, content_type=STRATEGIC_PATCH)
     assert refused.value.code == 415
 
 
 def test_a_charset_in_the_media_type_is_no_hindrance() -> None:
     media = f"{MERGE_PATCH}; charset=utf-8"
-    patched, _ = patch_object({"a": 1}, b'{"b":2}', content_type=media, type_name=None)
+    patched, _ = patch_object({"a": 1}, b'{"b":2}', CUSTOM, content_type=media)
     assert patched == {"a": 1, "b": 2}
 
 
 def test_a_patch_of_too_many_operations_is_refused() -> None:
     body = json.dumps([{"op": "test", "path": "/a", "value": 1}] * 10_001).encode()
     with pytest.raises(PatchError) as refused:
-        patch_object({"a": 1}, body, content_type=JSON_PATCH, type_name=None)
+        patch_object({"a": 1}, body, CUSTOM, content_type=JSON_PATCH)
     assert refused.value.code == 413
 
 
@@ -165,8 +165,8 @@ def test_whatever_a_patch_says_the_answer_is_an_object_of_the_kind_or_a_refusal(
     current = {"spec": {"containers": [{"name": "c"}], "volumes": [{"name": "v"}]}}
     try:
         obj, _ = patch_object(
-            current, json.dumps(patch).encode(), content_type=media, type_name=POD
+            current, json.dumps(patch).encode(), ObjectType(POD), content_type=media
         )
     except PatchError:
         return
-    assert convert_object(obj, type_name=POD) == (obj, [])
+    assert convert_object(obj, ObjectType(POD)) == (obj, [])

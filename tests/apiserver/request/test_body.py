@@ -9,7 +9,8 @@ import pytest
 
 from everynode.api import types
 from everynode.apiserver.errors import StatusError
-from everynode.apiserver.request.body import BuiltinType, decode_body, read_apply_patch
+from everynode.apiserver.request.body import NestedKind, decode_body, read_apply_patch
+from everynode.apiserver.schema.object_type import CUSTOM, ObjectType
 from tests.support.api_client import MAPS, PODS, Cluster, pod
 from tests.support.api_client import config_map as a_config_map
 from tests.support.paths import ANSWERS as RECORDED
@@ -19,16 +20,17 @@ ANSWERS = json.loads((RECORDED / "bodies.json").read_text())
 Object = dict[str, Any]
 
 
-CONFIG_MAP = BuiltinType("", "v1", "ConfigMap", types.type_for("", "v1", "ConfigMap"))
+CONFIG_MAP = NestedKind("", "v1", "ConfigMap", ObjectType(types.type_for("", "v1", "ConfigMap")))
 
 
 def read(case: Object) -> tuple[Object, list[str]]:
     names = case["group"], case["version"], case["kind"]
     type_name = types.type_for(*names)
-    object_type = BuiltinType(*names, type_name, None if type_name else ANSWERS["schema"])
+    schema = None if type_name else ANSWERS["schema"]
+    body_kind = NestedKind(*names, ObjectType(type_name, schema))
     return decode_body(
         case["body"].encode(),
-        object_type,
+        body_kind,
         content_type=case.get("media", "application/json"),
         validation=case["validation"],
     )
@@ -80,7 +82,7 @@ def test_yaml_is_read_as_the_same_object() -> None:
 
 
 def test_custom_kinds_are_not_read_from_protobuf() -> None:
-    widget = BuiltinType("example.test", "v1", "Widget", None)
+    widget = NestedKind("example.test", "v1", "Widget", CUSTOM)
     with pytest.raises(StatusError) as refused:
         decode_body(b"k8s\0", widget, content_type="application/vnd.kubernetes.protobuf")
     assert refused.value.code == 415

@@ -16,6 +16,7 @@ from everynode.apiserver.request.protobuf import (
     type_of,
 )
 from everynode.apiserver.schema import field_validation
+from everynode.apiserver.schema.object_type import ObjectType
 from tests.support.paths import ANSWERS as RECORDED
 
 ANSWERS = json.loads((RECORDED / "protobufs.json").read_text())
@@ -43,7 +44,7 @@ def envelope(version: str, kind: str, content: bytes) -> bytes:
 def test_objects_are_read_as_their_json(answer: Object) -> None:
     obj = decode(base64.b64decode(answer["protobuf"]))
     clean, problems = field_validation.convert_object(
-        obj, type_name=type_of(obj["apiVersion"], obj["kind"])
+        obj, ObjectType(type_of(obj["apiVersion"], obj["kind"]))
     )
     assert problems == []
     assert clean == answer["json"]

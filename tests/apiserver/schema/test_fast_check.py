@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from everynode.apiserver.schema.fast_check import fast_check_for
 from everynode.apiserver.schema.field_validation import convert_object as read
+from everynode.apiserver.schema.object_type import ObjectType
 from everynode.apiserver.schema.openapi_validation import validate
 
 CONDITION = {
@@ -67,7 +68,7 @@ def test_what_fits_at_once_also_passes_the_closer_look(status: Any) -> None:
     if fit.accepts(status):
         assert not list(validate(status, STATUS))
         whole = {"type": "object", "properties": {"status": {**STATUS, "maxProperties": 99}}}
-        assert read({"status": status}, type_name=None, schema=whole) == ({"status": status}, [])
+        assert read({"status": status}, ObjectType(schema=whole)) == ({"status": status}, [])
 
 
 @pytest.mark.parametrize(

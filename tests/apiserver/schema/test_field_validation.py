@@ -7,6 +7,7 @@ import pytest
 
 from everynode.apiserver.request.json_syntax import parse_json
 from everynode.apiserver.schema.field_validation import DecodeError, convert_body, convert_object
+from everynode.apiserver.schema.object_type import ObjectType
 
 POD = "io.k8s.api.core.v1.Pod"
 DAEMON_SET = "io.k8s.api.apps.v1.DaemonSet"
@@ -15,9 +16,11 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 REVISION = "io.k8s.api.apps.v1.ControllerRevision"
 
 
-def read(text: str, type_name: str | None = POD, **more: Any) -> tuple[dict[str, Any], list[str]]:
+def read(
+    text: str, type_name: str | None = POD, schema: dict[str, Any] | None = None
+) -> tuple[dict[str, Any], list[str]]:
     body = text.encode()
-    return convert_body(parse_json(body), body, type_name=type_name, **more)
+    return convert_body(parse_json(body), body, ObjectType(type_name, schema))
 
 
 def test_a_clean_object_is_read_in_the_form_of_its_kind() -> None:
@@ -149,7 +152,7 @@ def test_the_metadata_of_custom_objects_is_checked() -> None:
 
 
 def test_an_object_that_was_never_a_body_is_checked_alike() -> None:
-    obj, problems = convert_object({"spec": {"minReadySeconds": 0, "x": 1}}, type_name=DAEMON_SET)
+    obj, problems = convert_object({"spec": {"minReadySeconds": 0, "x": 1}}, ObjectType(DAEMON_SET))
     assert problems == ['unknown field "spec.x"']
     assert obj["status"]["numberReady"] == 0
 

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from everynode.apiserver.storage.change_log import ChangeHistory
 from everynode.apiserver.storage.store import Change, Record
+from everynode.apiserver.storage.stored_body import StoredBody
 
 
 def change(version: int, size: int = 0) -> Change:
-    record = Record("ns", f"o{version}", "u", version, b"x" * size, {}, ())
+    record = Record("ns", f"o{version}", "u", version, StoredBody(b"x" * size), {}, ())
     return Change("ADDED", record, None)
 
 

@@ -5,12 +5,13 @@ import pytest
 from everynode.apiserver.errors import StatusError
 from everynode.apiserver.storage.selectors import parse_selection
 from everynode.apiserver.storage.store import Record
+from everynode.apiserver.storage.stored_body import StoredBody
 
 FIELDS = ("spec.nodeName", "status.phase")
 
 
 def record(name: str = "a", namespace: str = "ns", **labels: str) -> Record:
-    return Record(namespace, name, "u", 1, b"", labels, ("n1", "Running"))
+    return Record(namespace, name, "u", 1, StoredBody(b""), labels, ("n1", "Running"))
 
 
 def test_everything_is_selected_by_nothing() -> None:

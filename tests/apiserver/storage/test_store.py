@@ -9,7 +9,7 @@ from everynode.apiserver.storage.store import (
     encode_record,
     with_version,
 )
-from everynode.apiserver.storage.stored_body import in_kubernetes_order
+from everynode.apiserver.storage.stored_body import StoredBody, in_kubernetes_order
 
 
 def obj(name: str, namespace: str = "ns", **more: object) -> dict[str, object]:
@@ -35,7 +35,7 @@ def test_rewritten_object_gets_the_next_version_and_keeps_its_labels() -> None:
     store = Store()
     things = store.collection("things")
     first = store.put(things, obj("a", status={"x": 1}), fields=("1",))
-    body = first.body.replace(b'"x":1', b'"x":2')
+    body = StoredBody(first.body.replace(b'"x":1', b'"x":2'))
     second = store.replace_body(things, first, body, fields=("2",))
     assert things.get("ns", "a") is second
     assert json.loads(second.body) == {**json.loads(body), "metadata": _version(first, "3")}

@@ -3,10 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from everynode.apiserver.storage.stored_body import (
+    as_stored_body,
     encode_body,
-    has_resource_version,
     with_metadata,
     with_resource_version,
     with_status,
@@ -34,9 +35,14 @@ def test_members_are_in_the_order_of_kubernetes() -> None:
 
 
 def test_only_the_resource_version_of_the_object_is_replaced() -> None:
-    assert has_resource_version(BODY)
+    assert as_stored_body(bytes(BODY)) == BODY
     changed = msgspec.json.decode(with_resource_version(BODY, 12))
     assert changed == {**OBJECT, "metadata": {**OBJECT["metadata"], "resourceVersion": "12"}}
+
+
+def test_bytes_without_a_resource_version_are_no_stored_body() -> None:
+    with pytest.raises(ValueError, match="no resourceVersion"):
+        as_stored_body(b'{"kind":"Pod","metadata":{"name":"p"}}')
 
 
 def test_metadata_alone_is_replaced() -> None:

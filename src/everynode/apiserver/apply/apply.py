@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -19,10 +18,12 @@ from everynode.apiserver.apply.managed_fields import (
     Entries,
     ManagedFieldsEntry,
     ManagerIdentifier,
+    Writer,
 )
 from everynode.apiserver.errors import StatusError
 from everynode.apiserver.schema import field_validation
 from everynode.apiserver.schema.go_format import quote
+from everynode.apiserver.schema.object_type import CUSTOM, ObjectType
 from everynode.apiserver.schema.type_tree import TypeNode
 
 Object = dict[str, Any]
@@ -81,43 +82,32 @@ def _conflict_message(conflicts: list[tuple[ManagedFieldsEntry, str]]) -> str:
 def apply(
     current: Object | None,
     applied: Object,
+    object_type: ObjectType,
+    writer: Writer,
     *,
-    manager: str,
     force: bool = False,
-    api_version: str,
-    type_name: str | None,
-    subresource: str = "",
-    time: str,
-    schema: Mapping[str, Any] | None = None,
 ) -> Object:
     """Return the object after the apply, with managedFields; neither argument is changed.
 
     Raises ApplyConflict if other managers own fields that would change, unless `force` is set, and
     ApplyError if the applied configuration is not an object of its type.
     """
-    type_node = managed_fields.find_type_tree(type_name, schema)
-    _check(applied, type_node, api_version=api_version, type_name=type_name)
+    type_node = object_type.tree
+    _check(applied, type_node, api_version=writer.api_version, type_name=object_type.name)
     live = current or {}
     entries = (
         managed_fields.parse_entries(managed_fields.metadata_of(live).get("managedFields")) or {}
     )
     live = managed_fields.drop_managed_fields(live)
-    reset = managed_fields.reset_fields(type_node, subresource)
     if not entries and current is not None:
-        first = ManagerIdentifier(BEFORE_FIRST_APPLY, UPDATE, api_version, subresource)
-        entries = (
-            managed_fields.update_entries(
-                {}, live, {}, first, type_node=type_node, reset=reset, time=time
-            )
-            or {}
-        )
-    owner = ManagerIdentifier(manager, APPLY, api_version, subresource)
-    step = _ApplyOperation(live, applied, entries, owner, type_node, reset)
+        earlier = writer._replace(manager=BEFORE_FIRST_APPLY)
+        entries = managed_fields.update_entries({}, live, {}, type_node, earlier) or {}
+    step = _ApplyOperation(live, applied, entries, type_node, writer)
     merged = step.run(force=force)
-    result = _update_last_applied(merged, applied) if manager == KUBECTL else merged
-    if type_name is not None or schema is not None:
-        result = _convert_to_type(result, applied, type_name, schema)
-    return managed_fields.set_entries(result, step.entries_with_time(merged, time))
+    result = _update_last_applied(merged, applied) if writer.manager == KUBECTL else merged
+    if object_type != CUSTOM:
+        result = _convert_to_type(result, applied, object_type)
+    return managed_fields.set_entries(result, step.entries_with_time(merged, writer.time))
 
 
 class _ApplyOperation:
@@ -128,16 +118,15 @@ class _ApplyOperation:
         live: Object,
         applied: Object,
         entries: Entries,
-        owner: ManagerIdentifier,
         type_node: TypeNode,
-        reset: FieldSet,
+        writer: Writer,
     ) -> None:
         self.live = live
         self.applied = applied
         self.entries = entries
-        self.owner = owner
+        self.owner = writer.identifier(APPLY)
         self.type_node = type_node
-        self.reset = reset
+        self.reset = managed_fields.reset_fields(type_node, writer.subresource)
 
     def run(self, *, force: bool) -> Object:
         """Return the merged object, and leave the new entries in `entries`."""
@@ -267,16 +256,14 @@ def _drop_last_applied(applied: Object) -> Object:
     return {**applied, "metadata": {**metadata, "annotations": kept}}
 
 
-def _convert_to_type(
-    result: Object, applied: Object, type_name: str | None, schema: Mapping[str, Any] | None
-) -> Object:
+def _convert_to_type(result: Object, applied: Object, object_type: ObjectType) -> Object:
     """Convert the result to its type: drops nulls and adds fields that are always present.
 
     A custom resource is pruned: apply merges objects without properties as untyped maps, but they
     are stored empty.
     """
     try:
-        return field_validation.convert_object(result, type_name=type_name, schema=schema)[0]
+        return field_validation.convert_object(result, object_type)[0]
     except field_validation.DecodeError as error:
         kind = _format_gvk(applied)
         why = f"unable to convert unstructured object to {kind}: {error}"

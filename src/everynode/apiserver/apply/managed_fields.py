@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -11,8 +10,9 @@ import msgspec
 from everynode.apiserver.apply import field_set
 from everynode.apiserver.apply.diff import compare
 from everynode.apiserver.apply.field_set import EMPTY, FieldSet
-from everynode.apiserver.schema import field_validation
-from everynode.apiserver.schema.type_tree import TypeNode, custom_type_tree, type_tree_of
+from everynode.apiserver.schema.field_validation import convert_object
+from everynode.apiserver.schema.object_type import ObjectType
+from everynode.apiserver.schema.type_tree import TypeNode
 
 Object = dict[str, Any]
 
@@ -22,6 +22,7 @@ UPDATE: Final = "Update"
 # Update entries beyond this number are merged into one, the oldest first.
 MAX_UPDATERS: Final = 10
 ANCIENT_CHANGES: Final = "ancient-changes"
+_UNKNOWN_MANAGER: Final = "unknown"  # of a client that names neither itself nor a manager
 
 # Fields that no manager owns: the system sets them. The node `metadata` itself is not owned, too.
 _SYSTEM_FIELDS: Final[FieldSet] = {
@@ -70,6 +71,19 @@ class ManagerIdentifier(NamedTuple):
         return msgspec.json.encode(dict(parts)).decode()
 
 
+class Writer(NamedTuple):
+    """The client of a write, the endpoint at which it writes, and when."""
+
+    manager: str  # its field manager
+    api_version: str
+    time: str  # as in objects
+    subresource: str = ""
+
+    def identifier(self, operation: str) -> ManagerIdentifier:
+        """The manager that an entry of this write names."""
+        return ManagerIdentifier(self.manager, operation, self.api_version, self.subresource)
+
+
 class ManagedFieldsEntry(NamedTuple):
     """One entry: a manager, the fields it owns, and when it last changed one of them."""
 
@@ -84,11 +98,6 @@ class ManagedFieldsEntry(NamedTuple):
 
 
 Entries = dict[str, ManagedFieldsEntry]  # by ManagerIdentifier.identity
-
-
-def find_type_tree(type_name: str | None, schema: Mapping[str, Any] | None) -> TypeNode:
-    """Return the type tree of a built-in type, or of a custom resource with or without a schema."""
-    return custom_type_tree(schema) if type_name is None else type_tree_of(type_name)
 
 
 def parse_entries(objects: Any) -> Entries | None:
@@ -178,35 +187,22 @@ def reset_fields(type_node: TypeNode, subresource: str) -> FieldSet:
 def track_update(
     old: Object | None,
     new: Object,
-    *,
-    manager: str,
-    api_version: str,
-    subresource: str = "",
-    time: str,
-    type_name: str | None,
-    schema: Mapping[str, Any] | None = None,
+    object_type: ObjectType,
+    writer: Writer,
 ) -> Object:
     """Return the new object with managedFields that record who changed what from old to new.
 
     Changes of the status count at the status endpoint only. Clients may rewrite managedFields,
     omit them, or clear them with an empty list; a cleared object is not tracked any more.
     """
-    entries = _initial_entries(old, new, subresource)
+    entries = _initial_entries(old, new, writer.subresource)
     if not entries and old is not None:
         return set_entries(new, {})
-    owner = ManagerIdentifier(manager or "unknown", UPDATE, api_version, subresource)
-    type_node = find_type_tree(type_name, schema)
-    reset = reset_fields(type_node, subresource)
-    before = drop_managed_fields(old) if old is not None else _zero_object(type_name)
-    changed = update_entries(
-        before,
-        drop_managed_fields(new),
-        entries,
-        owner,
-        type_node=type_node,
-        reset=reset,
-        time=time,
-    )
+    if not writer.manager:
+        writer = writer._replace(manager=_UNKNOWN_MANAGER)
+    before = drop_managed_fields(old) if old is not None else _zero_object(object_type.name)
+    after = drop_managed_fields(new)
+    changed = update_entries(before, after, entries, object_type.tree, writer)
     if changed is None and _same_entries(old, new):
         return new
     return set_entries(new, entries if changed is None else changed)
@@ -215,7 +211,7 @@ def track_update(
 @cache
 def _zero_object(type_name: str | None) -> Object:
     """Return an object of the type with nothing set; the caller must not change it."""
-    return {} if type_name is None else field_validation.convert_object({}, type_name=type_name)[0]
+    return {} if type_name is None else convert_object({}, ObjectType(type_name))[0]
 
 
 def _same_entries(old: Object | None, new: Object) -> bool:
@@ -240,16 +236,14 @@ def update_entries(
     old: Object,
     new: Object,
     entries: Entries,
-    owner: ManagerIdentifier,
-    *,
     type_node: TypeNode,
-    reset: FieldSet,
-    time: str,
+    writer: Writer,
 ) -> Entries | None:
     """Return the entries after a write, or None if the write changed no field that can be owned."""
     change = compare(old, new, type_node)
     if not change.changed and not change.removed:
         return None
+    reset = reset_fields(type_node, writer.subresource)
     changed = field_set.recursive_difference(change.changed, reset) if reset else change.changed
     removed = field_set.recursive_difference(change.removed, reset) if reset else change.removed
     lost_fields = field_set.union(changed, removed)
@@ -260,10 +254,11 @@ def update_entries(
             out[identity] = entry._replace(fields=left)
     own = drop_system_fields(changed)
     if own:
+        owner = writer.identifier(UPDATE)
         identity = owner.identity
         previous = out.get(identity)
         fields = own if previous is None else field_set.union(own, previous.fields)
-        out[identity] = ManagedFieldsEntry(owner, fields, time)
+        out[identity] = ManagedFieldsEntry(owner, fields, writer.time)
     return _cap_updaters(out)
 
 

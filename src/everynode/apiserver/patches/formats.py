@@ -5,7 +5,6 @@ The formats are JSON patch, merge patch and strategic merge patch; apply patches
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +21,7 @@ from everynode.apiserver.request.json_syntax import (
 )
 from everynode.apiserver.schema import field_validation
 from everynode.apiserver.schema.go_format import format_value, quote
+from everynode.apiserver.schema.object_type import ObjectType
 from everynode.apiserver.schema.type_errors import first_conversion_error
 from everynode.kube.requests import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 
@@ -47,28 +47,26 @@ def accepted_media_types(type_name: str | None) -> list[str]:
 def patch_object(
     current: Object,
     body: bytes,
+    object_type: ObjectType,
     *,
     content_type: str,
-    type_name: str | None,
-    schema: Mapping[str, Any] | None = None,
     validation: str = "Warn",
     normalised: bool = False,
 ) -> tuple[Object, list[str]]:
     """Return the patched object, converted to its type, and the warnings for the client.
 
-    `current` is not changed; a type name of None means a custom resource. `validation` is the
-    fieldValidation of the request: unknown and duplicate fields are an error (Strict), a warning
-    (Warn) or dropped (Ignore). If `current` was converted to its type before (`whole`), only what
-    the patch changes is converted again, as with every custom resource. Raises PatchError.
+    `current` is not changed. `validation` is the fieldValidation of the request: unknown and
+    duplicate fields are an error (Strict), a warning (Warn) or dropped (Ignore). If `current` was
+    converted to its type before (`normalised`), only what the patch changes is converted again, as
+    with every custom resource. Raises PatchError.
     """
+    type_name = object_type.name
     content = _decode_patch(body, content_type, type_name)
     problems = _patch_problems(body, content, content_type)
     patched = _apply_patch(current, content, content_type, type_name)
     known = current if normalised or type_name is None else None
     try:
-        obj, unknown = field_validation.convert_object(
-            patched, type_name=type_name, schema=schema, known=known
-        )
+        obj, unknown = field_validation.convert_object(patched, object_type, known=known)
     except field_validation.DecodeError as error:
         text = str(error)
         if media_type_of(content_type) == STRATEGIC_PATCH and type_name is not None:

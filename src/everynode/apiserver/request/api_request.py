@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from everynode.api.times import format_time
+from everynode.apiserver.apply.managed_fields import Writer
 from everynode.apiserver.errors import invalid_option, not_found
 from everynode.apiserver.resources.registry import Kind, Registry
 from everynode.apiserver.storage.store import Collection, Record, Store
@@ -69,7 +70,7 @@ class ResourcePath(msgspec.Struct, frozen=True):
 class ApiRequest:
     """A request whose path has been resolved to a resource.
 
-    `http` is the request as it arrived; `site` is the state that all requests share.
+    `http` is the request as it arrived; `state` is what all requests share.
     """
 
     __slots__ = (
@@ -107,6 +108,11 @@ class ApiRequest:
     def field_manager(self) -> str:
         """The field manager: the `fieldManager` option, or the program in User-Agent."""
         return self.query.get("fieldManager", "") or _manager_from_agent(self._agent)
+
+    @property
+    def writer(self) -> Writer:
+        """The client as metadata.managedFields records it."""
+        return Writer(self.field_manager, self.kind.api_version, self.now, self.subresource)
 
     @property
     def tracks_fields(self) -> bool:
@@ -200,6 +206,6 @@ class ApiRequest:
         return None if record is None else decode_object(record.body)
 
     def all(self, storage: str, namespace: str = "", *, containing: bytes = b"") -> list[Object]:
-        """Return the stored objects of a collection whose JSON contains the bytes `saying`."""
+        """Return the stored objects of a collection whose JSON contains some bytes."""
         records = self.state.store.collection(storage).scan(namespace)
-        return [decode_object(record.body) for record in records if containing in record.body]
+        return [decode_object(each.body) for each in records if each.body.find(containing) >= 0]

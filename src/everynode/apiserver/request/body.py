@@ -7,7 +7,6 @@ through `decode_body`, which finds unknown and duplicate fields and words the er
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any, Final, Protocol
 
@@ -28,6 +27,7 @@ from everynode.apiserver.request.json_syntax import (
     parse_json,
 )
 from everynode.apiserver.schema import field_validation
+from everynode.apiserver.schema.object_type import ObjectType
 from everynode.apiserver.schema.structs import struct_for
 
 Object = dict[str, Any]
@@ -64,28 +64,22 @@ class ServedKind(Protocol):
         ...
 
 
-class ObjectType(ServedKind, Protocol):
-    """The type of a body: its group, version and kind, and how its fields are validated."""
+class BodyKind(ServedKind, Protocol):
+    """What an endpoint accepts as body: group, version and kind, and the type of the fields."""
 
     @property
-    def type_name(self) -> str | None:
-        """The name in the table of built-in types; None for custom resources."""
-        ...
-
-    @property
-    def schema(self) -> Mapping[str, Any] | None:
-        """The OpenAPI schema of a custom resource."""
+    def object_type(self) -> ObjectType:
+        """The type by which the fields are decoded and validated."""
         ...
 
 
-class BuiltinType(msgspec.Struct, frozen=True):
-    """The ObjectType of bodies that are no resource, such as Binding and DeleteOptions."""
+class NestedKind(msgspec.Struct, frozen=True):
+    """The BodyKind of bodies that are no resource, such as Binding and DeleteOptions."""
 
     group: str
     version: str
     kind: str
-    type_name: str | None
-    schema: Object | None = None
+    object_type: ObjectType
 
 
 class _TypeMeta(msgspec.Struct, rename={"api_version": "apiVersion"}):
@@ -127,16 +121,16 @@ def read_object(request: ApiRequest) -> Object:
     return obj
 
 
-def read_subresource_object(request: ApiRequest, object_type: BuiltinType) -> Object:
+def read_subresource_object(request: ApiRequest, body_kind: NestedKind) -> Object:
     """Return a body of another kind than the resource's own, such as Binding or Eviction."""
-    obj = _try_fast_decode(request, object_type, allow_duplicates=False)
-    return _decode_with_warnings(request, object_type) if obj is None else obj
+    obj = _try_fast_decode(request, body_kind, allow_duplicates=False)
+    return _decode_with_warnings(request, body_kind) if obj is None else obj
 
 
-def _decode_with_warnings(request: ApiRequest, object_type: ObjectType) -> Object:
+def _decode_with_warnings(request: ApiRequest, body_kind: BodyKind) -> Object:
     obj, warnings = decode_body(
         request.http.body,
-        object_type,
+        body_kind,
         content_type=request.http.content_type,
         validation=field_validation_option(request),
     )
@@ -145,16 +139,17 @@ def _decode_with_warnings(request: ApiRequest, object_type: ObjectType) -> Objec
 
 
 def _try_fast_decode(
-    request: ApiRequest, object_type: ObjectType, *, allow_duplicates: bool = True
+    request: ApiRequest, body_kind: BodyKind, *, allow_duplicates: bool = True
 ) -> Object | None:
     """Decode valid JSON of a built-in type in one pass; None if anything is unusual about it.
 
     Finding duplicate keys costs a second pass, so a request with a `fieldValidation` option does
     not come this way.
     """
-    if object_type.type_name is None or "fieldValidation" in request.query:
+    type_name = body_kind.object_type.name
+    if type_name is None or "fieldValidation" in request.query:
         return None
-    decoder = _struct_decoder(object_type.type_name)
+    decoder = _struct_decoder(type_name)
     if decoder is None or media_type_of(request.http.content_type) != JSON:
         return None
     try:
@@ -163,9 +158,9 @@ def _try_fast_decode(
         return None
     if not allow_duplicates and may_have_duplicate_keys(request.http.body, obj):
         return None
-    if obj.setdefault("kind", object_type.kind) != object_type.kind:
+    if obj.setdefault("kind", body_kind.kind) != body_kind.kind:
         return None
-    expected = _api_version(object_type)
+    expected = _api_version(body_kind)
     return obj if obj.setdefault("apiVersion", expected) == expected else None
 
 
@@ -199,7 +194,7 @@ def _require_type_meta(request: ApiRequest) -> None:
 
 
 def decode_body(
-    body: bytes, object_type: ObjectType, *, content_type: str, validation: str = WARN
+    body: bytes, body_kind: BodyKind, *, content_type: str, validation: str = WARN
 ) -> tuple[Object, list[str]]:
     """Decode and validate a body; return the object and the warnings for the client.
 
@@ -207,25 +202,23 @@ def decode_body(
     warning or ignored, as `validation` says.
     """
     media = media_type_of(content_type) or JSON
-    type_name, schema = object_type.type_name, object_type.schema
-    if media not in MEDIA_TYPES or (media == protobuf.MEDIA_TYPE and type_name is None):
-        raise unsupported_media_type(MEDIA_TYPES if type_name else (JSON, YAML))
-    value, problems = _decode(body, media, object_type)
+    object_type = body_kind.object_type
+    if media not in MEDIA_TYPES or (media == protobuf.MEDIA_TYPE and object_type.name is None):
+        raise unsupported_media_type(MEDIA_TYPES if object_type.name else (JSON, YAML))
+    value, problems = _decode(body, media, body_kind)
     value = {} if value is None else value
-    type_meta = _check_type_meta(value, object_type)
+    type_meta = _check_type_meta(value, body_kind)
     try:
         if media == JSON:
-            obj, found = field_validation.convert_body(
-                value, body, type_name=type_name, schema=schema
-            )
+            obj, found = field_validation.convert_body(value, body, object_type)
         else:
-            obj, found = field_validation.convert_object(value, type_name=type_name, schema=schema)
+            obj, found = field_validation.convert_object(value, object_type)
     except field_validation.DecodeError as error:
-        raise _cannot_be_handled(type_meta, object_type, str(error)) from None
+        raise _cannot_be_handled(type_meta, body_kind, str(error)) from None
     problems += found
     if problems and validation == STRICT:
         why = f"strict decoding error: {', '.join(problems)}"
-        raise _cannot_be_handled(type_meta, object_type, why)
+        raise _cannot_be_handled(type_meta, body_kind, why)
     obj["apiVersion"], obj["kind"] = type_meta
     return obj, problems if validation == WARN else []
 
@@ -326,7 +319,7 @@ def read_apply_patch(body: bytes, *, validation: str = WARN) -> tuple[Object, li
 def _parse_yaml_or_json(body: bytes) -> tuple[Any, list[str]]:
     if body[:1] == b"{":
         # JSON is YAML too. The YAML parser is much slower and only needed to name duplicate keys,
-        # which show in the count of quotation marks (json_syntax.says_twice).
+        # which show in the count of quotation marks (json_syntax.may_have_duplicate_keys).
         try:
             value = msgspec.json.decode(body)
             if body.count(b'"') == msgspec.json.encode(value).count(b'"'):

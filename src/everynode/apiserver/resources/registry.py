@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from everynode.apiserver.resources.strategy import ResourceStrategy
+from everynode.apiserver.schema.object_type import ObjectType
 
 Object = dict[str, Any]
 
@@ -71,6 +72,7 @@ class Kind:
 
     api_version: str = field(init=False)  # as in objects: `apps/v1`
     storage: str = field(init=False)  # the collection that holds the objects
+    object_type: ObjectType = field(init=False)
 
     def __post_init__(self) -> None:
         """Compute what every request needs once."""
@@ -79,6 +81,7 @@ class Kind:
         storage = self.stored_as or (f"{self.plural}.{group}" if group else self.plural)
         object.__setattr__(self, "api_version", version)
         object.__setattr__(self, "storage", storage)
+        object.__setattr__(self, "object_type", ObjectType(self.type_name, self.schema))
 
     @property
     def list_kind_name(self) -> str:

@@ -18,6 +18,7 @@ from everynode.apiserver.request.json_syntax import (
     may_have_duplicate_keys,
     parse_pairs,
 )
+from everynode.apiserver.schema.object_type import ObjectType
 from everynode.apiserver.schema.structs import struct_for
 from everynode.apiserver.schema.type_errors import first_type_error
 from everynode.apiserver.schema.type_tree import (
@@ -41,16 +42,15 @@ class DecodeError(ValueError):
     """A body that is not an object of its type."""
 
 
-def convert_body(
-    value: Object, body: bytes, *, type_name: str | None, schema: Mapping[str, Any] | None = None
-) -> tuple[Object, list[str]]:
+def convert_body(value: Object, body: bytes, object_type: ObjectType) -> tuple[Object, list[str]]:
     """Convert a parsed body to its type; return the object and its problems.
 
-    Without a type name it is a custom resource with this schema. Raises DecodeError.
+    Raises DecodeError.
     """
     twice = may_have_duplicate_keys(body, value)
+    type_name = object_type.name
     if type_name is None:
-        return _convert_custom(value, schema, parse_pairs(body) if twice else value)
+        return _convert_custom(value, object_type.schema, parse_pairs(body) if twice else value)
     if not twice:
         obj = try_fast_convert(value, type_name)
         if obj is not None:
@@ -59,18 +59,15 @@ def convert_body(
 
 
 def convert_object(
-    value: Object,
-    *,
-    type_name: str | None,
-    schema: Mapping[str, Any] | None = None,
-    known: Object | None = None,
+    value: Object, object_type: ObjectType, *, known: Object | None = None
 ) -> tuple[Object, list[str]]:
     """Convert an object that was never a body, such as the result of a patch.
 
     Members that are those of `known`, which was converted before, are taken as they are.
     """
+    type_name = object_type.name
     if type_name is None:
-        return _convert_custom_change(value, schema, known or {})
+        return _convert_custom_change(value, object_type.schema, known or {})
     obj = _try_fast_convert_change(value, type_name, known) if known else None
     obj = (
         obj

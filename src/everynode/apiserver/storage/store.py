@@ -12,8 +12,9 @@ from sortedcontainers import SortedDict
 from everynode.apiserver.errors import StatusError
 from everynode.apiserver.storage.change_log import ChangeHistory, ChangeLog
 from everynode.apiserver.storage.stored_body import (
+    StoredBody,
+    as_stored_body,
     encode_body,
-    has_resource_version,
     with_resource_version,
 )
 
@@ -31,7 +32,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     name: str
     uid: str
     version: int
-    body: bytes
+    body: StoredBody
     labels: dict[str, str]
     fields: tuple[str, ...]
 
@@ -163,7 +164,7 @@ class Store:
         return record
 
     def replace_body(
-        self, collection: Collection, previous: Record, body: bytes, *, fields: tuple[str, ...]
+        self, collection: Collection, previous: Record, body: StoredBody, *, fields: tuple[str, ...]
     ) -> Record:
         """Replace the encoded body of an object at the next version; its labels stay the same."""
         check_size(body)
@@ -281,14 +282,15 @@ def decode_record(
     """Return the record of a body from the data folder; raises if it is not a stored object."""
     obj: Object = msgspec.json.decode(body, type=Object)
     meta = msgspec.convert(obj["metadata"], _StoredMetadata)
-    if not has_resource_version(body) or not isinstance(version, int):
-        raise ValueError("it has no resourceVersion")
+    stored = as_stored_body(body)
+    if not isinstance(version, int):
+        raise ValueError("its version is no number")
     return Record(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
         version=version,
-        body=body,
+        body=stored,
         labels=meta.labels or _NO_LABELS,
         fields=selectable(obj) if selectable else (),
     )

@@ -13,11 +13,12 @@ Decoding and encoding a whole pod for each of its status updates would cost seve
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NewType
 
 import msgspec
 
 Object = dict[str, Any]
+StoredBody = NewType("StoredBody", bytes)  # bytes in this layout
 
 _METADATA: Final = b'"metadata":'
 _RESOURCE_VERSION: Final = b'"resourceVersion":"'
@@ -39,9 +40,9 @@ _METADATA_ORDER: Final = (
 )
 
 
-def encode_body(obj: Object) -> bytes:
+def encode_body(obj: Object) -> StoredBody:
     """Encode an object in the stored layout."""
-    return msgspec.json.encode(in_kubernetes_order(obj))
+    return StoredBody(msgspec.json.encode(in_kubernetes_order(obj)))
 
 
 def in_kubernetes_order(obj: Object) -> Object:
@@ -54,27 +55,29 @@ def in_kubernetes_order(obj: Object) -> Object:
     return result
 
 
-def has_resource_version(body: bytes) -> bool:
-    """Whether the body can be given another resourceVersion."""
-    return _RESOURCE_VERSION in body
+def as_stored_body(body: bytes) -> StoredBody:
+    """Return bytes of the data folder as a stored body; raises ValueError if they are none."""
+    if _RESOURCE_VERSION not in body:
+        raise ValueError("it has no resourceVersion")
+    return StoredBody(body)
 
 
-def with_resource_version(body: bytes, version: int) -> bytes:
+def with_resource_version(body: StoredBody, version: int) -> StoredBody:
     """Return the body with another metadata.resourceVersion."""
     start = body.index(_RESOURCE_VERSION) + len(_RESOURCE_VERSION)
-    return b"%b%d%b" % (body[:start], version, body[body.index(b'"', start) :])
+    return StoredBody(b"%b%d%b" % (body[:start], version, body[body.index(b'"', start) :]))
 
 
-def with_metadata(body: bytes, metadata: Object, *, old_length: int) -> bytes:
+def with_metadata(body: StoredBody, metadata: Object, *, old_length: int) -> StoredBody:
     """Return the body with other metadata; the encoded old metadata is `old_length` bytes long."""
     start = body.index(_METADATA) + len(_METADATA)
     encoded = msgspec.json.encode(_in_order(metadata))
-    return b"%b%b%b" % (body[:start], encoded, body[start + old_length :])
+    return StoredBody(b"%b%b%b" % (body[:start], encoded, body[start + old_length :]))
 
 
-def with_status(body: bytes, status: Object, *, old_length: int) -> bytes:
+def with_status(body: StoredBody, status: Object, *, old_length: int) -> StoredBody:
     """Return the body with another status; the encoded old status is `old_length` bytes long."""
-    return b"%b%b}" % (body[: -old_length - 1], msgspec.json.encode(status))
+    return StoredBody(b"%b%b}" % (body[: -old_length - 1], msgspec.json.encode(status)))
 
 
 def _in_order(metadata: Object) -> Object:

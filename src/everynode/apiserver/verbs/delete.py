@@ -10,9 +10,10 @@ from everynode.api.times import format_time, parse_time
 from everynode.apiserver import errors
 from everynode.apiserver.output.representation import representation_for
 from everynode.apiserver.request.api_request import ApiRequest, decode_object
-from everynode.apiserver.request.body import BuiltinType, read_subresource_object
+from everynode.apiserver.request.body import NestedKind, read_subresource_object
 from everynode.apiserver.request.strings import NumberError, parse_int
 from everynode.apiserver.resources.strategy import PartialObject
+from everynode.apiserver.schema.object_type import ObjectType
 from everynode.apiserver.storage.store import Record, encode_record
 from everynode.apiserver.storage.stored_body import with_metadata
 from everynode.apiserver.verbs.read import JSON_HEADERS, selection_for
@@ -23,8 +24,8 @@ Object = dict[str, Any]
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
-_DELETE_OPTIONS: Final = BuiltinType(
-    "", "v1", "DeleteOptions", "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+_DELETE_OPTIONS: Final = NestedKind(
+    "", "v1", "DeleteOptions", ObjectType("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
 )
 
 

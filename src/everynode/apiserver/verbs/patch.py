@@ -35,9 +35,8 @@ def object_after_patch(request: ApiRequest, current: Object) -> Object:
     obj, warnings = patch_object(
         current,
         request.http.body,
+        request.kind.object_type,
         content_type=request.http.content_type,
-        type_name=request.kind.type_name,
-        schema=request.kind.schema,
         validation=field_validation_option(request),
         normalised=True,
     )
@@ -86,17 +85,8 @@ def server_side_apply(request: ApiRequest, current: Object | None) -> Object:
         )
     if meta.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
-    return apply(
-        current,
-        sent,
-        manager=request.query.get("fieldManager", ""),
-        force=request.flag("force"),
-        api_version=request.kind.api_version,
-        type_name=request.kind.type_name,
-        subresource=request.subresource,
-        time=request.now,
-        schema=request.kind.schema,
-    )
+    force = request.flag("force")
+    return apply(current, sent, request.kind.object_type, request.writer, force=force)
 
 
 def _group_version(api_version: object) -> str:

@@ -9,10 +9,11 @@ import msgspec
 from everynode.api.daemonset import FieldError
 from everynode.apiserver import errors
 from everynode.apiserver.request.api_request import ApiRequest
-from everynode.apiserver.request.body import BuiltinType, read_subresource_object
+from everynode.apiserver.request.body import NestedKind, read_subresource_object
 from everynode.apiserver.resources import pod_disruption_budgets
 from everynode.apiserver.resources.admission import add_topology_labels
 from everynode.apiserver.resources.conditions import find_condition, is_true, set_condition
+from everynode.apiserver.schema.object_type import ObjectType
 from everynode.apiserver.storage.store import Record
 from everynode.apiserver.verbs import delete, write
 from everynode.apiserver.verbs.read import JSON_HEADERS
@@ -24,9 +25,10 @@ _SUCCESS: Final = msgspec.json.encode(
     {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 )
 _CREATED: Final = Response(201, _SUCCESS, JSON_HEADERS)
-_BINDING: Final = BuiltinType("", "v1", "Binding", "io.k8s.api.core.v1.Binding")
-_EVICTION: Final = BuiltinType("policy", "v1", "Eviction", "io.k8s.api.policy.v1.Eviction")
-_EVICTION_V1BETA1: Final = BuiltinType("policy", "v1beta1", "Eviction", _EVICTION.type_name)
+_BINDING: Final = NestedKind("", "v1", "Binding", ObjectType("io.k8s.api.core.v1.Binding"))
+_EVICTION_TYPE: Final = ObjectType("io.k8s.api.policy.v1.Eviction")
+_EVICTION: Final = NestedKind("policy", "v1", "Eviction", _EVICTION_TYPE)
+_EVICTION_V1BETA1: Final = NestedKind("policy", "v1beta1", "Eviction", _EVICTION_TYPE)
 
 
 class _Binding:

@@ -261,16 +261,7 @@ def _with_managed_fields(request: ApiRequest, old: Object | None, new: Object) -
         if old is not None and "managedFields" not in new["metadata"]:
             _restore_metadata(new["metadata"], old["metadata"], "managedFields")
         return new
-    return managed_fields.track_update(
-        old,
-        new,
-        manager=request.field_manager,
-        api_version=request.kind.api_version,
-        subresource=request.subresource,
-        time=request.now,
-        type_name=request.kind.type_name,
-        schema=request.kind.schema,
-    )
+    return managed_fields.track_update(old, new, request.kind.object_type, request.writer)
 
 
 def commit(request: ApiRequest, obj: Object, previous: Record | None) -> Record:
