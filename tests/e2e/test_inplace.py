@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everynode.api.keys import INPLACE_STATE, INPLACE_UPDATE_READY
+from everynode.api.keys import INPLACE_STATE, INPLACE_UPDATE_READY, RESTARTED_AT
 from tests.e2e.conftest import Play
 from tests.support.stage import Stage, daemonset, kind_of
 
@@ -77,6 +77,21 @@ async def test_what_cannot_be_changed_in_place_is_recreated(play: Play) -> None:
         await stage.until_running("agent:v2", 2)
         await stage.until_complete(manifest)
         assert not set(before) & set(uids(stage))
+
+
+async def test_a_restart_that_is_asked_for_recreates(play: Play) -> None:
+    async with play(nodes=2) as stage:
+        manifest = daemonset(rolling=IN_PLACE)
+        await stage.start(manifest, 2)
+        before = uids(stage)
+        seen = stage.observe(2)
+        annotations = {RESTARTED_AT: "2026-11-18T10:00:00Z"}
+        await stage.change_template(manifest, metadata={"annotations": annotations})
+        await stage.until(lambda: not set(before) & set(uids(stage)), "every pod is another")
+        await stage.until_complete(manifest)
+        assert seen.most_down == 1
+        for pod in await stage.raw_pods():
+            assert pod["metadata"]["annotations"][RESTARTED_AT] == annotations[RESTARTED_AT]
 
 
 async def test_pods_from_before_in_place_updates_are_recreated_once(play: Play) -> None:

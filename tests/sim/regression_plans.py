@@ -259,6 +259,20 @@ _PODS: Final = {
     "other-variables-in-place": _plan(
         set_image(8.0), at(20.0, "set-variable", value=1), sets=(daemonset(rolling=_IN_PLACE),),
     ),
+    # A pod keeps its pull policy: with that of a tag it would run an outdated image.
+    "to-the-latest-image-in-place": _plan(
+        set_image(8.0, "agent:latest"), sets=(daemonset(rolling=_IN_PLACE),), quiet_at=30.0,
+    ),
+    "restarted-in-place": _plan(
+        at(8.0, "apply", spec={"template": {"metadata": {"annotations": {
+            keys.RESTARTED_AT: "2026-11-18T10:00:00Z"}}}}),
+        sets=(daemonset(rolling=_IN_PLACE),), quiet_at=30.0,
+    ),
+    "labels-come-and-go-in-place": _plan(
+        at(8.0, "apply", spec={"template": {"metadata": {"labels": {"tier": "gold"}}}}),
+        at(12.0, "apply", spec={"template": {"metadata": {"labels": {"tier": None}}}}),
+        sets=(daemonset(rolling=_IN_PLACE),), quiet_at=30.0,
+    ),
     "in-place-and-deleted-meanwhile": _plan(
         at(7.9, "hold-watch", 3.0, kind="pods"), at(7.95, "delete-pod", node=2), set_image(8.0),
         sets=(daemonset(rolling=_IN_PLACE),), timing=_SLOW_STOP,

@@ -17,6 +17,7 @@ REVISION_HASH: Final = "controller-revision-hash"
 POD_TEMPLATE_GENERATION: Final = "pod-template-generation"
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
 
 # Keys of the Advanced DaemonSet
 PROGRESSIVE_CREATE: Final = "daemonset.kruise.io/progressive-create-pod"

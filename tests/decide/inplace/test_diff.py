@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from everynode.api import keys
 from everynode.api.objects import Resources
 from everynode.decide.inplace.diff import Change, Recreate, classify
 from tests.support.samples import container, template, template_with
@@ -112,9 +113,9 @@ def test_a_resize_restarts_only_where_its_policy_says_so(policy: list[Any], rest
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (resized(), resized({"cpu": "1"}), "would appear or vanish"),
-        (resized({"cpu": "1"}), resized(), "would appear or vanish"),
-        (resized({"cpu": "1"}), resized({"cpu": "1"}, {"cpu": "2"}), "would appear or vanish"),
+        (resized(), resized({"cpu": "1"}), "resources"),
+        (resized({"cpu": "1"}), resized(), "resources"),
+        (resized({"cpu": "1"}), resized({"cpu": "1"}, {"cpu": "2"}), "resources"),
         (
             resized({"cpu": "1", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"}),
             resized({"cpu": "2", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"}),
@@ -146,10 +147,19 @@ def test_the_class_of_a_pod_counts_all_its_containers() -> None:
 
 
 def test_resources_of_the_pod_as_a_whole_decide_its_class() -> None:
-    whole = {"limits": {"cpu": "4", "memory": "4Gi"}}
+    amounts = {"cpu": "4", "memory": "4Gi"}
+    whole = {"limits": amounts, "requests": amounts}
     old = template(resources=whole, containers=[container(resources={"limits": {"cpu": "1"}})])
     new = template(resources=whole, containers=[container(resources={"limits": {"cpu": "2"}})])
     assert changed(old, new).resources
+
+
+def test_requests_of_the_pod_that_are_the_sum_of_its_containers_cannot_grow_with_them() -> None:
+    # The API server set them when the pod was created, and they bound the containers since.
+    whole = {"limits": {"cpu": "4", "memory": "4Gi"}}
+    old = template(resources=whole, containers=[container(resources={"limits": {"cpu": "1"}})])
+    new = template(resources=whole, containers=[container(resources={"limits": {"cpu": "2"}})])
+    assert reason(old, new) == "spec.resources.requests.cpu cannot be changed in place"
 
 
 def test_amounts_that_are_no_quantities_are_compared_as_they_are() -> None:
@@ -185,6 +195,9 @@ def test_amounts_that_are_no_quantities_are_compared_as_they_are() -> None:
             "spec.containers",
         ),
         (template(fieldOfTomorrow=1), template(fieldOfTomorrow=2), "spec.fieldOfTomorrow"),
+        # Without an image no new pod could run: a pod that keeps its image is not updated.
+        (template_with(), template_with(image=""), "spec.containers[agent].image"),
+        (template(), template(containers=[{"name": "agent"}]), "spec.containers[agent].image"),
         (
             template_with(imagePullPolicy="Always"),
             template_with(image=NEW, imagePullPolicy="IfNotPresent"),
@@ -198,10 +211,11 @@ def test_the_reason_names_the_field_that_needs_a_new_pod(
     assert reason(old, new) == f"{where} cannot be changed in place"
 
 
-def test_a_pull_policy_that_only_the_tag_implies_does_not_count() -> None:
-    # `latest` implies Always; the pod keeps the policy it has.
-    change = changed(template_with(image="registry.example/agent"), template_with(image=NEW))
-    assert change.images == {"agent": NEW}
+@pytest.mark.parametrize(("old", "new"), [(OLD, "registry.example/agent"), ("agent:latest", NEW)])
+def test_a_pull_policy_that_the_tag_implies_counts(old: str, new: str) -> None:
+    # `latest` implies Always. A pod keeps its policy, and could run an outdated image.
+    found = reason(template_with(image=old), template_with(image=new))
+    assert found == "spec.containers[agent].imagePullPolicy cannot be changed in place"
 
 
 def test_a_pull_policy_written_out_is_compared_with_the_implied_one() -> None:
@@ -211,7 +225,28 @@ def test_a_pull_policy_written_out_is_compared_with_the_implied_one() -> None:
     assert "imagePullPolicy" in reason(template_with(image=OLD), other)
 
 
-# --- Environment made of metadata --------------------------------------------------------------
+# --- A restart that was asked for --------------------------------------------------------------
+
+
+def restarted(at: str | None, image: str = OLD) -> bytes:
+    annotations = {} if at is None else {keys.RESTARTED_AT: at}
+    return template_with({"annotations": annotations}, image=image)
+
+
+@pytest.mark.parametrize("before", [None, "2026-11-18T10:00:00Z"])
+@pytest.mark.parametrize("image", [OLD, NEW])
+def test_a_restart_that_was_asked_for_is_one(before: str | None, image: str) -> None:
+    found = reason(restarted(before), restarted("2026-11-18T12:00:00Z", image))
+    assert found == f"the template asks for a restart by {keys.RESTARTED_AT}"
+
+
+def test_a_template_that_asks_for_no_restart_any_more_restarts_nothing() -> None:
+    assert changed(restarted("2026-11-18T10:00:00Z"), restarted(None)) == Change(
+        annotations={keys.RESTARTED_AT: None}
+    )
+
+
+# --- Environment made of metadata and resources ------------------------------------------------
 
 
 def reading(label: str, image: str = OLD, **more: Any) -> bytes:
@@ -232,6 +267,41 @@ def test_a_container_that_restarts_anyway_reads_its_variables_anew() -> None:
 def test_metadata_that_no_variable_is_made_of_may_change() -> None:
     old, new = reading("1"), reading("1").replace(b'"agent",', b'"agent","w":"1",', 1)
     assert changed(old, new).labels == {"w": "1"}
+
+
+def sized(cpu: str, *, image: str = OLD, of: str = "", policy: str = "NotRequired") -> bytes:
+    reference = {"resource": "limits.cpu", **({"containerName": of} if of else {})}
+    env = [{"name": "GOMAXPROCS", "valueFrom": {"resourceFieldRef": reference}}]
+    amounts = {"cpu": cpu, "memory": "1Gi"}
+    agent = container(
+        image=image,
+        env=env,
+        resources={"limits": amounts},
+        resizePolicy=[{"resourceName": "cpu", "restartPolicy": policy}],
+    )
+    side = container("side", resources={"limits": {"cpu": "1", "memory": "1Gi"}})
+    return template(containers=[agent, side])
+
+
+def test_a_variable_made_of_a_resized_amount_needs_a_new_pod() -> None:
+    found = reason(sized("1"), sized("2"))
+    assert (
+        found == "variable GOMAXPROCS of container agent is made of limits.cpu, which would change"
+    )
+    assert "GOMAXPROCS" in reason(sized("1", of="agent"), sized("2", of="agent"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (sized("1"), sized("2", image=NEW)),
+        (sized("1", policy="RestartContainer"), sized("2", policy="RestartContainer")),
+        (sized("1", of="side"), sized("2", of="side")),
+    ],
+    ids=["another image restarts it", "the resize restarts it", "of another container"],
+)
+def test_a_variable_that_is_read_anew_or_stays_right_needs_none(old: bytes, new: bytes) -> None:
+    assert changed(old, new).resources
 
 
 def test_a_sidecar_that_started_first_runs_on_with_its_variables() -> None:

@@ -8,13 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
+from everynode.api import keys
+from everynode.api.defaults import default_pod
 from everynode.api.objects import Resources
 from everynode.api.template_equality import normalise
 from everynode.decide.inplace.state import RESIZABLE, Amounts, same_quantity
 
 Object = dict[str, Any]
 
-_NO_IMAGE: Final = "changeable"
+_COPIED: Final = ("labels", "annotations", "finalizers")  # the template's metadata that pods get
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -37,39 +39,46 @@ class Recreate(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=128)
 def classify(old_template: bytes, new_template: bytes) -> Change | Recreate:
-    """Return the changes that update a pod of the old template to the new one, or Recreate."""
+    """Return the changes that update a pod of the old template to the new one, or Recreate.
+
+    A pod with the changes means the same as a pod that the new template creates (R6).
+    """
     try:
         old, new = _decode(old_template), _decode(new_template)
     except (msgspec.DecodeError, RecursionError) as error:
         return Recreate(f"the template is malformed: {error}")
-    difference = _first_difference(_unchangeable(old, new), _unchangeable(new, old))
+    if _asks_for_restart(old, new):
+        return Recreate(f"the template asks for a restart by {keys.RESTARTED_AT}")
+    change = _change(old, new)
+    difference = _first_difference(
+        _canonical(_with_change(_pod_of(old), change)), _canonical(_pod_of(new))
+    )
     if difference:
         return Recreate(f"{difference} cannot be changed in place")
-    images = _changed_images(old, new)
-    resources = _changed_resources(old, new)
-    if isinstance(resources, Recreate):
-        return resources
-    if resources and _service_class(old) != _service_class(new):
+    if change.resources and _service_class(old) != _service_class(new):
         return Recreate("the quality of service class would change")
-    labels = _changed_keys(old, new, "labels")
-    annotations = _changed_keys(old, new, "annotations")
-    stale = _stale_variable(new, labels=labels, annotations=annotations, images=images)
-    if stale:
-        return Recreate(stale)
+    stale = _stale_variable(new, change)
+    return Recreate(stale) if stale else change
+
+
+def _change(old: Object, new: Object) -> Change:
+    """Return every difference that an in-place update can write."""
+    images, resources = _changed_images(old, new), _changed_resources(old, new)
     before, after = _finalizers(old), _finalizers(new)
     return Change(
-        labels=labels,
-        annotations=annotations,
+        labels=_changed_keys(old, new, "labels"),
+        annotations=_changed_keys(old, new, "annotations"),
         new_finalizers=tuple(name for name in after if name not in before),
         old_finalizers=tuple(name for name in before if name not in after),
         images=images,
         resources=resources,
-        restarts=bool(images) or _restarts(new, resources),
+        restarts=bool(images) or bool(_restarted_by_resize(new, resources)),
     )
 
 
 class _Source(msgspec.Struct, rename="camel"):
     field_ref: dict[str, str] | None = None
+    resource_field_ref: dict[str, Any] | None = None
 
 
 class _Variable(msgspec.Struct, rename="camel"):
@@ -114,37 +123,55 @@ def _decode(template: bytes) -> Object:
     return msgspec.json.decode(template, type=dict[str, Any])
 
 
-# --- Fields that cannot change in place --------------------------------------------------------
+# --- The pod afterwards ------------------------------------------------------------------------
 
 
-def _unchangeable(template: Object, other: Object) -> Object:
-    """Return the normalised template without the fields that can change in place."""
-    others = [*_containers(other), *({} for _ in _containers(template))]
-    pairs = zip(_containers(template), others, strict=False)
-    fixed = [_fixed_part(mine, counterpart) for mine, counterpart in pairs]
-    spec: Object = {**(template.get("spec") or {}), "containers": fixed}
-    # Only labels, annotations and finalizers of the template's metadata are copied to pods, and
-    # all three can change in place.
-    return normalise({**template, "metadata": {}, "spec": spec})
+def _asks_for_restart(old: Object, new: Object) -> bool:
+    """Whether `kubectl rollout restart`, or a person in its way, marked the new template."""
+    before, after = _metadata(old, "annotations"), _metadata(new, "annotations")
+    return after.get(keys.RESTARTED_AT) not in (None, before.get(keys.RESTARTED_AT))
 
 
-def _fixed_part(container: Object, other: Object) -> Object:
-    fixed = {**container, "image": _NO_IMAGE}
-    if "imagePullPolicy" not in container and "imagePullPolicy" in other:
-        # One template leaves out imagePullPolicy. Its default depends on the real image.
-        made = normalise({"spec": {"containers": [container]}})["spec"]["containers"][0]
-        fixed["imagePullPolicy"] = made.get("imagePullPolicy")
-    resources = container.get("resources")
-    if isinstance(resources, dict):
-        fixed["resources"] = {
-            kind: _without_resizable(amounts) if kind in ("requests", "limits") else amounts
-            for kind, amounts in resources.items()
+def _pod_of(template: Object) -> Object:
+    """Return what pods get from a template, with the defaults that are set at their creation."""
+    given = template.get("metadata") or {}
+    metadata = {kind: given[kind] for kind in _COPIED if given.get(kind)}
+    return default_pod({"metadata": metadata, "spec": template.get("spec") or {}})
+
+
+def _canonical(pod: Object) -> Object:
+    """Return a form of the pod that is equal for pods that mean the same."""
+    made = normalise(pod)
+    finalizers = (made.get("metadata") or {}).get("finalizers")
+    if finalizers:
+        made["metadata"]["finalizers"] = sorted(set(finalizers))
+    return made
+
+
+def _with_change(pod: Object, change: Change) -> Object:
+    """Return the pod after the update; defaults are not set again."""
+    metadata: Object = {**pod["metadata"]}
+    for kind, written in (("labels", change.labels), ("annotations", change.annotations)):
+        merged = {**(metadata.get(kind) or {}), **written}
+        metadata[kind] = {key: value for key, value in merged.items() if value is not None}
+    kept = [name for name in metadata.get("finalizers") or () if name not in change.old_finalizers]
+    metadata["finalizers"] = [*kept, *change.new_finalizers]
+    containers = [_with_change_of(each, change) for each in _containers(pod)]
+    return {"metadata": metadata, "spec": {**pod["spec"], "containers": containers}}
+
+
+def _with_change_of(container: Object, change: Change) -> Object:
+    name = container["name"]
+    made = {**container, "image": change.images.get(name, container.get("image"))}
+    moved = change.resources.get(name)
+    if moved is not None:
+        resources = container.get("resources") or {}
+        made["resources"] = {
+            **resources,
+            "limits": {**(resources.get("limits") or {}), **moved.limits},
+            "requests": {**(resources.get("requests") or {}), **moved.requests},
         }
-    return fixed
-
-
-def _without_resizable(amounts: Amounts | None) -> Amounts:
-    return {name: value for name, value in (amounts or {}).items() if name not in RESIZABLE}
+    return made
 
 
 def _first_difference(one: Any, other: Any, path: str = "") -> str:
@@ -175,9 +202,13 @@ def _name_of(left: object, right: object, index: int) -> str:
 # --- Fields that can change in place -----------------------------------------------------------
 
 
+def _metadata(template: Object, kind: str) -> dict[str, str]:
+    found: dict[str, str] = (template.get("metadata") or {}).get(kind) or {}
+    return found
+
+
 def _changed_keys(old: Object, new: Object, kind: str) -> dict[str, str | None]:
-    before: dict[str, str] = (old.get("metadata") or {}).get(kind) or {}
-    after: dict[str, str] = (new.get("metadata") or {}).get(kind) or {}
+    before, after = _metadata(old, kind), _metadata(new, kind)
     gone: dict[str, str | None] = {key: None for key in sorted(before) if key not in after}
     return gone | {key: after[key] for key in sorted(after) if after[key] != before.get(key)}
 
@@ -195,19 +226,20 @@ def _changed_images(old: Object, new: Object) -> dict[str, str]:
     }
 
 
-def _changed_resources(old: Object, new: Object) -> dict[str, Resources] | Recreate:
-    """Return the resources to resize by container; Recreate if one is added or removed."""
+def _changed_resources(old: Object, new: Object) -> dict[str, Resources]:
+    """Return the amounts to resize, by container; none is added or removed."""
     changed: dict[str, Resources] = {}
     before = {each["name"]: _resizable(each) for each in _containers(old)}
     for container in _containers(new):
         name = container["name"]
-        was, is_ = before[name], _resizable(container)
-        for kind in ("requests", "limits"):
-            if sorted(was[kind]) != sorted(is_[kind]):
-                return Recreate(f"{kind} of container {name} would appear or vanish")
+        was, wanted = before.get(name, {}), _resizable(container)
         moved = {
-            kind: {r: v for r, v in is_[kind].items() if not same_quantity(v, was[kind][r])}
-            for kind in ("requests", "limits")
+            kind: {
+                resource: value
+                for resource, value in amounts.items()
+                if resource in was.get(kind, {}) and not same_quantity(value, was[kind][resource])
+            }
+            for kind, amounts in wanted.items()
         }
         if moved["requests"] or moved["limits"]:
             changed[name] = Resources(requests=moved["requests"], limits=moved["limits"])
@@ -225,18 +257,19 @@ def _only(amounts: Mapping[str, str | int | float] | None) -> Amounts:
     return {name: (amounts or {})[name] for name in RESIZABLE if name in (amounts or {})}
 
 
-def _restarts(template: Object, resources: Mapping[str, Resources]) -> bool:
-    for container in _containers(template):
-        moved = resources.get(container["name"])
-        if moved is None:
-            continue
-        for policy in container.get("resizePolicy") or ():
-            resized = policy.get("resourceName")
-            if policy.get("restartPolicy") == "RestartContainer" and (
-                resized in moved.requests or resized in moved.limits
-            ):
-                return True
-    return False
+def _restarted_by_resize(template: Object, resources: Mapping[str, Resources]) -> set[str]:
+    """Return the containers that a resize restarts, by their resizePolicy."""
+    return {
+        container["name"]
+        for container in _containers(template)
+        for policy in container.get("resizePolicy") or ()
+        if policy.get("restartPolicy") == "RestartContainer"
+        and _is_resized(resources.get(container["name"]), policy.get("resourceName"))
+    }
+
+
+def _is_resized(moved: Resources | None, resource: str | None) -> bool:
+    return moved is not None and (resource in moved.requests or resource in moved.limits)
 
 
 def _service_class(template: Object) -> str:
@@ -253,30 +286,37 @@ def _service_class(template: Object) -> str:
     return "Guaranteed"
 
 
-def _stale_variable(
-    template: Object,
-    *,
-    labels: Mapping[str, object],
-    annotations: Mapping[str, object],
-    images: Mapping[str, str],
-) -> str:
-    """Return which variable from a fieldRef would keep the old value of changed metadata.
+def _stale_variable(template: Object, change: Change) -> str:
+    """Return which variable would keep the old value of a label, an annotation or a resource.
 
     A container reads its variables when it starts. Empty if there is no such variable.
     """
-    paths = [f"metadata.labels['{key}']" for key in labels]
-    paths += [f"metadata.annotations['{key}']" for key in annotations]
-    if not paths:
-        return ""
+    paths = [f"metadata.labels['{key}']" for key in change.labels]
+    paths += [f"metadata.annotations['{key}']" for key in change.annotations]
+    resized = _restarted_by_resize(template, change.resources)
     for container in _long_running(template):
-        if container["name"] in images:
+        name = container["name"]
+        if name in change.images:
             continue
         for variable in container.get("env") or ():
-            source = (variable.get("valueFrom") or {}).get("fieldRef") or {}
-            if source.get("fieldPath") in paths:
-                where = f"variable {variable.get('name')} of container {container['name']}"
-                return f"{where} is made of {source['fieldPath']}, which would change"
+            source = variable.get("valueFrom") or {}
+            path = (source.get("fieldRef") or {}).get("fieldPath")
+            amount = source.get("resourceFieldRef") or {}
+            if path not in paths and (name in resized or not _is_moved(amount, name, change)):
+                continue
+            where = f"variable {variable.get('name')} of container {name}"
+            what = path if path in paths else amount.get("resource")
+            return f"{where} is made of {what}, which would change"
     return ""
+
+
+def _is_moved(amount: Mapping[str, Any], container: str, change: Change) -> bool:
+    """Whether a resourceFieldRef, such as limits.cpu, names an amount that is resized."""
+    moved = change.resources.get(amount.get("containerName") or container)
+    kind, _, resource = str(amount.get("resource") or "").partition(".")
+    if moved is None:
+        return False
+    return resource in (moved.limits if kind == "limits" else moved.requests)
 
 
 def _long_running(template: Object) -> Iterator[Object]:

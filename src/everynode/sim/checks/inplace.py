@@ -16,11 +16,12 @@ from everynode.sim.checks.oracle import (
     gate_closed,
     is_in_place_done,
     revision_template,
+    template_containers,
 )
 from everynode.sim.checks.possible_views import owner_uid
 from everynode.sim.history.record import Commit
 
-_state_of: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class InPlace(Check):
@@ -39,11 +40,12 @@ class InPlace(Check):
         for is_wrong, message in _RULES:
             if is_wrong(before, after):
                 yield f"{after.name}: {message}"
-        if before.hash != after.hash and self._differ(before, after):
-            yield f"{after.name}: its revision differs from the one before in more than images"
+        if before.hash != after.hash:
+            for message in self._revision_faults(before, after):
+                yield f"{after.name}: {message}"
 
-    def _differ(self, before: Pod, after: Pod) -> bool:
-        """Whether the two revisions differ in fields that need a new pod."""
+    def _revision_faults(self, before: Pod, after: Pod) -> Iterable[str]:
+        """What is wrong with a pod that was brought to another revision."""
         found = {
             revision.metadata.labels.get(keys.REVISION_HASH): revision_template(
                 bytes(revision.data)
@@ -53,7 +55,23 @@ class InPlace(Check):
             and revision.metadata.controller.uid == owner_uid(after)
         }
         old, new = found.get(before.hash), found.get(after.hash)
-        return old is not None and new is not None and _fixed(old) != _fixed(new)
+        if old is None or new is None:
+            return
+        if _fixed(old) != _fixed(new):
+            yield "its revision differs from the one before in more than images"
+        asked = _metadata(new, "annotations").get(keys.RESTARTED_AT)
+        if asked not in (None, _metadata(old, "annotations").get(keys.RESTARTED_AT)):
+            yield "its revision asks for a restart, and the pod goes on"
+        next_images = _state(after).get("nextContainerImages") or {}
+        running = {
+            each.name: next_images.get(each.name, each.image) for each in after.spec.containers
+        }
+        if running != {name: image for name, (image, _) in template_containers(new).items()}:
+            yield "it is said to be at a revision whose images it does not get"
+        was, wanted = _metadata(old, "labels"), _metadata(new, "labels")
+        for key in sorted({**was, **wanted}):
+            if was.get(key) != wanted.get(key) != after.metadata.labels.get(key):
+                yield f"its revision has another label {key}"
 
 
 @lru_cache(maxsize=256)
@@ -62,14 +80,22 @@ def _fixed(template: bytes) -> dict[str, Any]:
     made: dict[str, Any] = msgspec.json.decode(canonical_template(template))
     made.pop("metadata", None)
     for each in made.get("spec", {}).get("containers", ()):
-        each.update(image="", imagePullPolicy="", resources={})
+        each.update(image="", resources={})
     return made
+
+
+def _metadata(template: bytes, kind: str) -> dict[str, str]:
+    found: dict[str, str] = (_decode(template).get("metadata") or {}).get(kind) or {}
+    return found
+
+
+def _state(pod: Pod) -> dict[str, Any]:
+    return _decode(pod.metadata.annotations.inplace_state or "{}")
 
 
 def _promised(pod: Pod) -> bool:
     """Whether the resize that came first recorded that image changes follow."""
-    state = _state_of(pod.metadata.annotations.inplace_state or "{}")
-    return bool(state.get("nextContainerImages"))
+    return bool(_state(pod).get("nextContainerImages"))
 
 
 def _bare(pod: Pod) -> list[Container]:
