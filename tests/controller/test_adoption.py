@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import msgspec
 import pytest
 
@@ -22,6 +24,8 @@ from everynode.sim.world import play
 from tests.support.samples import native, pod_json, template_with
 from tests.support.scripted_server import ManualClock, failure
 
+NAME, NODE = pod_json()["metadata"]["name"], pod_json()["spec"]["nodeName"]
+ORPHAN = pod_json()["metadata"]["uid"]
 MANIFESTS = (daemonset(rolling={"maxUnavailable": 1}),)
 # Once it is updated, the pod is not where a create would collide with it.
 UPDATE = Action("set-image", at=10.0, args={"image": "agent:v2"})
@@ -64,14 +68,16 @@ class Refusing:
 
 class Notebook(Reporter):
     def __init__(self) -> None:
-        self.refused: list[KubeError] = []
+        self.refused: list[tuple[str, str, str]] = []
         self.written: list[PodAction] = []
 
     def pod_written(self, state: DaemonSetState, action: PodAction) -> None:
         self.written.append(action)
 
-    def adoption_failed(self, state: DaemonSetState, error: KubeError) -> None:
-        self.refused.append(error)
+    def adoption_failed(
+        self, state: DaemonSetState, error: KubeError, *, pod: str = "", node: str = ""
+    ) -> None:
+        self.refused.append((pod, node, error.message))
 
 
 class Stand:
@@ -114,9 +120,10 @@ async def test_what_may_not_be_adopted_is_asked_for_later_and_later(
     for wait in waits:
         assert await stand.scan() == wait
         # The orphan changes all the time; that is no reason to ask sooner.
-        stand.adoption.request_scan(stand.state)
+        stand.adoption.request_scan(stand.state, ORPHAN)
         assert not stand.adoption.due(stand.state, stand.clock.now() + wait - 0.1)
-        assert not stand.adoption.done(stand.state)
+        # Only a refusal of the server ends the wait for the other nodes.
+        assert stand.adoption.done(stand.state) is (refusal is DENIED)
         await stand.clock.advance(wait)
     assert len(stand.notebook.refused) == len(waits)
     assert stand.notebook.written == []
@@ -129,5 +136,59 @@ async def test_after_an_adoption_the_next_refusal_is_a_first_one() -> None:
     assert await stand.scan() >= 600.0
     assert len(stand.notebook.written) == 1
     stand.server.refusal = refusal
-    stand.adoption.request_scan(stand.state)
+    stand.adoption.request_scan(stand.state, ORPHAN)
     assert await stand.scan() == 2.0
+
+
+async def test_the_node_of_an_orphan_that_may_not_be_adopted_is_left_alone_and_named() -> None:
+    stand = Stand(DENIED)
+    await stand.scan()
+    view = stand.state.view(NODE)
+    assert view.retry_at == inf
+    assert view.trouble.startswith(f"pod {NAME} cannot be adopted or released: pods")
+    assert stand.state.view("another").retry_at == 0.0
+    [trouble] = stand.state.troubles
+    assert str(trouble).startswith(f"orphans: cannot be adopted or released: {NAME} on node {NODE}")
+    assert [(pod, node) for pod, node, _ in stand.notebook.refused] == [(NAME, NODE)]
+
+
+async def test_a_node_is_served_again_once_its_orphan_is_adopted() -> None:
+    stand = Stand(DENIED)
+    await stand.clock.advance(await stand.scan())
+    stand.server.refusal = None
+    await stand.scan()
+    assert stand.state.view(NODE).retry_at == 0.0
+    assert stand.state.troubles == ()
+
+
+async def test_another_orphan_is_adopted_at_once_although_one_is_refused() -> None:
+    stand = Stand(DENIED)
+    assert await stand.scan() == 2.0
+    stand.adoption.request_scan(stand.state, "another")
+    assert stand.adoption.due(stand.state, stand.clock.now())
+
+
+def test_one_orphan_that_may_not_be_adopted_does_not_stop_its_set() -> None:
+    denied = Action("deny-adoption", at=19.0, seconds=120.0)
+    orphan = Action("orphan-pod", at=20.0, args={"node": 0})
+    dead = Action("delete-pod", at=30.0, args={"node": 1})
+    plan = Plan(1, nodes=3, manifests=MANIFESTS, actions=(denied, orphan, dead), quiet_at=200.0)
+    result, world = play(plan)
+    assert result.kept, result.violations
+    created = [
+        commit.time
+        for commit in world.record.commits
+        if commit.kind == "pods" and commit.before is None
+    ]
+    assert len(created) == 4  # one each, one for the deleted pod, none beside the orphan
+    assert 30.0 < created[-1] < 60.0
+    said = [
+        condition
+        for commit in world.record.commits
+        if commit.kind.startswith("daemonsets") and commit.after is not None
+        for condition in commit.after.status.conditions
+        if (condition.type, condition.status) == ("Faulty", "True")
+    ]
+    assert said
+    assert said[0].reason == "Refused"
+    assert "on node node-0001:" in said[0].message

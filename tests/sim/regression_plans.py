@@ -375,6 +375,11 @@ _OTHERS: Final = {
         set_image(20.0, "agent:never-ready"), set_image(1000.0, "agent:v3"),
         nodes=1, quiet_at=1010.0,
     ),
+    "an-orphan-that-is-refused": _plan(
+        # Its name is that of an earlier revision: a new pod there would not collide with it.
+        at(8.0, "deny-adoption", seconds=60.0), at(9.0, "orphan-pod", node=0),
+        set_image(12.0), at(30.0, "delete-pod", node=1), quiet_at=80.0,
+    ),
     "a-dying-orphan": _plan(
         at(8.0, "stick-pod", node=0), at(8.5, "delete-pod", node=0),
         at(9.0, "orphan-pod", node=0), quiet_at=30.0,

@@ -6,7 +6,8 @@ gives it the hash that its last in-place update recorded, or an empty one: with 
 shows it, if need be as a pod of no known revision.
 
 Nothing is decided for a DaemonSet that was just found, or for which an orphan was just seen, until
-its orphans are adopted and the cache shows it: it would create a second pod on their nodes.
+its orphans are adopted and the cache shows it: it would create a second pod on their nodes. If an
+orphan cannot be adopted (a policy refuses it), only its node waits, and the condition names it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from everynode.controller.retries import Failures
 from everynode.controller.scheduling import ReconcileQueue
 from everynode.controller.state import DaemonSetState
 from everynode.decide.actions import PatchPod
+from everynode.decide.node.reasons import shorten
+from everynode.decide.pods.patch import node_of
 from everynode.decide.revisions.ownership import (
     Claim,
     adopt_patch,
@@ -49,6 +52,8 @@ SCAN_EVERY: Final = 600.0
 _PAUSE: Final = 2.0
 _UNANSWERED: Final = Backoff(first=_PAUSE, longest=16.0)  # no response, or a conflict
 _REFUSED: Final = Backoff(first=_PAUSE, longest=300.0)  # refused until a user changes something
+_REFUSALS: Final = (Denied, Forbidden, Invalid)
+_NAMED: Final = 3  # pods in a message
 _UNSEEN: Final = f"!{REVISION_HASH}"
 _decode_pod: Final = require_identity(Decoder(Pod).one)
 _decode_revision: Final = require_identity(Decoder(ControllerRevision).one)
@@ -63,9 +68,39 @@ class _Claims:
     scanning: bool = False
     # Scans that failed. No scan begins before the retry time, even if an orphan is seen.
     failures: Failures = field(default_factory=Failures)
+    # Pods that were refused, by uid, and when they are tried again: a scan for others may begin.
+    refused: frozenset[str] = frozenset()
+    refusals: Failures = field(default_factory=Failures)
     # Adopted and not in the cache yet: the resourceVersion to be seen, by key.
     pods: dict[str, int] = field(default_factory=dict)
     revisions: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _RefusedPods:
+    """The pods that could not be adopted or released in one scan."""
+
+    errors: list[tuple[Pod, KubeError]] = field(default_factory=list)
+
+    @property
+    def by_node(self) -> dict[str, str]:
+        """Why, by node; a pod that is on no node yet keeps no node from getting one."""
+        return {
+            node_of(pod): f"pod {pod.name} cannot be adopted or released: {error.message}"
+            for pod, error in self.errors
+            if node_of(pod)
+        }
+
+    @property
+    def summary(self) -> str:
+        """All of them in one bounded text; empty if there are none."""
+        named = [
+            f"{pod.name} on node {node_of(pod) or '(none)'}: {shorten(error.message)}"
+            for pod, error in self.errors[:_NAMED]
+        ]
+        more = len(self.errors) - len(named)
+        text = "; ".join([*named, *([f"and {more} more"] if more else [])])
+        return text and f"cannot be adopted or released: {text}"
 
 
 class Adoption:
@@ -113,9 +148,11 @@ class Adoption:
             return self._clock.now() + SCAN_EVERY
         return max(claims.scan_at, claims.failures.retry_at)
 
-    def request_scan(self, state: DaemonSetState) -> None:
-        """Scan before anything else is decided: an orphan was seen."""
+    def request_scan(self, state: DaemonSetState, uid: str) -> None:
+        """Scan before anything else is decided: this orphan was seen, unless it is refused."""
         claims = self._claims_of(state)
+        if uid in claims.refused:
+            return
         claims.scan_at, claims.needed = 0.0, True
 
     def _claims_of(self, state: DaemonSetState) -> _Claims:
@@ -134,37 +171,53 @@ class Adoption:
         if claims is None:
             return  # the DaemonSet was deleted before its scan began
         scan_at = claims.scan_at  # 0 if another scan is requested meanwhile
+        refused = _RefusedPods()
         try:
-            await self._adopt(state, claims)
+            await self._adopt(state, claims, refused)
             for pod in state.pods():
                 if claim(state.ds, pod) is Claim.RELEASE:
-                    await self._patch(state, release_patch(state.ds, pod))
+                    await self._patch(state, pod, release_patch(state.ds, pod), refused)
             claims.needed = claims.needed and claims.scan_at != scan_at
-            claims.failures = Failures()
+            self._note_refused(state, claims, refused)
         except NotLeader:
             # If we still lead then.
             claims.scan_at = claims.failures.retry_at = self._clock.now() + _PAUSE
         except KubeError as error:
-            refused = isinstance(error, Denied | Forbidden | Invalid)
-            claims.failures.add(self._clock.now(), _REFUSED if refused else _UNANSWERED)
+            again = _REFUSED if isinstance(error, _REFUSALS) else _UNANSWERED
+            claims.failures.add(self._clock.now(), again)
             claims.scan_at = claims.failures.retry_at
             self._reporter.adoption_failed(state, error)
         finally:
             claims.scanning = False
             self._queue.add(state.key)
 
-    async def _adopt(self, state: DaemonSetState, claims: _Claims) -> None:
+    def _note_refused(self, state: DaemonSetState, claims: _Claims, refused: _RefusedPods) -> None:
+        """Leave the nodes of pods alone that could not be written; the others are decided."""
+        state.orphans_refused(refused.by_node)
+        state.set_trouble("orphans", refused.summary)
+        claims.failures = Failures()
+        claims.refused = frozenset(pod.uid for pod, _ in refused.errors)
+        if not refused.errors:
+            claims.refusals = Failures()
+            return
+        claims.refusals.add(self._clock.now(), _REFUSED)
+        claims.scan_at = min(claims.scan_at, claims.refusals.retry_at)
+        for pod, error in refused.errors[:_NAMED]:
+            self._reporter.adoption_failed(state, error, pod=pod.name, node=node_of(pod))
+
+    async def _adopt(self, state: DaemonSetState, claims: _Claims, refused: _RefusedPods) -> None:
         ds = state.ds
         scope = selected_by(ds)
         if scope is None:
             return
         # Pods with the label are in the watch, which requests a scan when it shows an orphan.
-        sought = scope if claims.needed else replace(scope, labels=f"{scope.labels},{_UNSEEN}")
+        everything = claims.needed or claims.refused
+        sought = scope if everything else replace(scope, labels=f"{scope.labels},{_UNSEEN}")
         pods = await self._client.read_all(PODS, _decode_pod, scope=sought)
         revisions = await self._client.read_all(REVISIONS, _decode_revision, scope=scope)
         for pod in pods:
             if claim(ds, pod) is Claim.OWN and REVISION_HASH not in pod.metadata.labels:
-                await self._patch(state, restore_hash_patch(pod))
+                await self._patch(state, pod, restore_hash_patch(pod), refused)
         orphans = [pod for pod in pods if claim(ds, pod) is Claim.ADOPT]
         lost = [each for each in revisions if claim_revision(ds, each) is Claim.ADOPT]
         # A DaemonSet that is being deleted must not adopt: its pods would be deleted with it.
@@ -179,8 +232,10 @@ class Adoption:
                 answer.metadata.resource_version
             )
         for pod in orphans:
-            adopted = await self._patch(state, _visible(adopt_patch(ds, pod), pod))
-            claims.pods[key_of(adopted)] = parse_resource_version(adopted.metadata.resource_version)
+            adopted = await self._patch(state, pod, _visible(adopt_patch(ds, pod), pod), refused)
+            if adopted is not None:
+                version = parse_resource_version(adopted.metadata.resource_version)
+                claims.pods[key_of(adopted)] = version
 
     async def _alive(self, state: DaemonSetState) -> bool:
         resource = resource_of(state.ds.flavour)
@@ -189,9 +244,16 @@ class Adoption:
         live = await self._client.read(request, decode)
         return live.uid == state.key and live.metadata.deletion_timestamp is None
 
-    async def _patch(self, state: DaemonSetState, action: PatchPod) -> Pod:
+    async def _patch(
+        self, state: DaemonSetState, pod: Pod, action: PatchPod, refused: _RefusedPods
+    ) -> Pod | None:
+        """Write one pod; a refusal is noted and concerns no other pod."""
         request = pod_request(action, state.ds.namespace)
-        answer = await self._client.write(request, _decode_pod)
+        try:
+            answer = await self._client.write(request, _decode_pod)
+        except _REFUSALS as error:
+            refused.errors.append((pod, error))
+            return None
         self._reporter.pod_written(state, action)
         return answer
 

@@ -190,7 +190,9 @@ class Reconciler:
         collisions = self._choices[state.key].collision_count
         if (collisions or 0) > (observed.collision_count or 0):
             observed = msgspec.structs.replace(observed, collision_count=collisions)
-        decision = ledger.decide(now, observed, create_limit=state.create_limit)
+        decision = ledger.decide(
+            now, observed, create_limit=state.create_limit, troubles=state.troubles
+        )
         self._execute(state, decision.actions, now)
         status_at = self._write_status(state, decision.status, now)
         for notice in decision.notices:
@@ -288,7 +290,7 @@ class Reconciler:
                     self._schedule(state, Urgency.DEFERRED)
             case PodRelabelled(state, pod):
                 if claim(state.ds, pod) is Claim.RELEASE:
-                    self._adoption.request_scan(state)
+                    self._adoption.request_scan(state, pod.uid)
             case OrphanSeen(orphan):
                 self._orphan_seen(orphan)
             case DaemonSetGone(state):
@@ -306,7 +308,7 @@ class Reconciler:
             else:
                 adopt = claim_revision(state.ds, orphan) is Claim.ADOPT
             if adopt:
-                self._adoption.request_scan(state)
+                self._adoption.request_scan(state, orphan.metadata.uid)
                 self._queue.add(state.key)
 
     def _forget(self, state: DaemonSetState) -> None:

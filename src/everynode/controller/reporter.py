@@ -50,8 +50,10 @@ class Reporter:
     def revision_write_failed(self, state: DaemonSetState, error: KubeError) -> None:
         """A write of a revision failed; it is tried again."""
 
-    def adoption_failed(self, state: DaemonSetState, error: KubeError) -> None:
-        """Orphans could not be listed or adopted; it is tried again."""
+    def adoption_failed(
+        self, state: DaemonSetState, error: KubeError, *, pod: str = "", node: str = ""
+    ) -> None:
+        """Orphans could not be listed, or this one could not be adopted; it is tried again."""
 
     def notice(self, state: DaemonSetState, notice: Notice) -> None:
         """The decision has an event for the DaemonSet; it repeats it until the cause ends."""
@@ -161,10 +163,14 @@ class ControllerReporter(Reporter):
         """A status could not be written."""
         log.warning("Cannot write status", daemonset=state.label, error=shorten(str(error)))
 
-    def adoption_failed(self, state: DaemonSetState, error: KubeError) -> None:
-        """Orphans could not be listed or adopted; it is tried again."""
-        log.warning("Cannot adopt orphans", daemonset=state.label, error=shorten(str(error)))
-        message = f"Error adopting orphans: {error}"
+    def adoption_failed(
+        self, state: DaemonSetState, error: KubeError, *, pod: str = "", node: str = ""
+    ) -> None:
+        """Orphans could not be listed, or this one could not be adopted; it is tried again."""
+        label, why = state.label, shorten(str(error))
+        log.warning("Cannot adopt orphans", daemonset=label, pod=pod, node=node, error=why)
+        which = f"pod {pod} on node {node or '(none)'}" if pod else "orphans"
+        message = f"Error adopting {which}: {error}"
         self._recorder.record(_reference(state), Notice("Warning", "FailedAdoption", message))
 
     def status_conflict(self, state: DaemonSetState, seconds: float) -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from math import inf
 
-from everynode.api.daemonset import DaemonSet
+from everynode.api.daemonset import DaemonSet, FieldError
 from everynode.api.objects import Node, Pod
 from everynode.backoff import Backoff
 from everynode.controller.pending_writes import PendingWrite, Stage
 from everynode.controller.retries import Failures, RecreateBackoff, note_created
 from everynode.controller.scheduling import ChangedNodes, can_defer, unblocks
 from everynode.decide.actions import CreatePod, PatchPod, PodAction
+from everynode.decide.fleet.conditions import REFUSED
 from everynode.decide.ledger import Ledger
 from everynode.decide.node.clock_skew import FutureTimes, effective_time, has_future_time, pod_times
 from everynode.decide.node.steps import to_own_write
@@ -50,6 +52,8 @@ class DaemonSetState:
         self.writes: dict[str, PendingWrite] = {}  # by node, at most one each
         self.refusals: dict[str, Failures] = {}  # by node
         self.name_holders: dict[str, tuple[str, ...]] = {}  # node -> uids of pods with our name
+        self.unadopted: dict[str, str] = {}  # node -> why its orphan cannot be adopted
+        self._troubles: dict[str, FieldError] = {}  # by what is refused
         self.create_limit = _SLOW_START
         self.verify_at: float | None = None  # when to read the pods of writes that are not seen
         self.changed = ChangedNodes()
@@ -256,6 +260,27 @@ class DaemonSetState:
         self.name_holders[node] = holders
         self.drop_write(node, write)
 
+    # --- What is refused beside the writes of the nodes ------------------------------------------
+
+    def orphans_refused(self, refused: Mapping[str, str]) -> None:
+        """Nothing is written on these nodes: a pod there should be ours and cannot be adopted."""
+        changed = {*refused.items()} ^ {*self.unadopted.items()}
+        self.unadopted = dict(refused)
+        for node, _ in sorted(changed):
+            self.changed.mark(node)
+
+    def set_trouble(self, what: str, message: str) -> bool:
+        """Name in the condition what is refused; an empty message ends it. Return if it changed."""
+        before = self._troubles.pop(what, None)
+        if message:
+            self._troubles[what] = FieldError(what, message, REFUSED)
+        return self._troubles.get(what) != before
+
+    @property
+    def troubles(self) -> tuple[FieldError, ...]:
+        """What is refused, for the condition."""
+        return tuple(self._troubles[what] for what in sorted(self._troubles))
+
     def overdue_writes(self, now: float) -> list[tuple[str, PendingWrite]]:
         """Return writes that the cache should show by now, by node name; their pods are read.
 
@@ -310,13 +335,14 @@ class DaemonSetState:
         """The node as the decision sees it."""
         write = self.writes.get(node)
         refusal = self.refusals.get(node)
+        unadopted = self.unadopted.get(node, "")
         return NodeView(
             name=node,
             node=self._nodes.get(node),
             pods=self.pods_on(node),
             writes=(to_own_write(write.action),) if write is not None else (),
-            retry_at=self._retry_at(node),
-            trouble=refusal.message if refusal else "",
+            retry_at=inf if unadopted else self._retry_at(node),
+            trouble=unadopted or (refusal.message if refusal else ""),
             strangers=self.name_holders.get(node, ()),
             unresizable=self._unresizable.get(node, _RESIZABLE),
             ahead=self._ahead.get(node, ()),

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from everynode.api.daemonset import DaemonSetStatus
+from everynode.api.daemonset import DaemonSetStatus, FieldError
 from everynode.api.int_or_percent import scaled_value
 from everynode.api.objects import Condition
 from everynode.decide.actions import Notice, PodAction
@@ -82,6 +82,7 @@ class Ledger:
     def __init__(self, plan: Plan, views: Iterable[NodeView] = ()) -> None:
         self._views: dict[str, NodeView] = {}
         self._failed_nodes: list[FailedNode] = []
+        self._troubles: tuple[FieldError, ...] = ()
         self._start(plan)
         for view in views:
             self.observe(view)
@@ -148,13 +149,18 @@ class Ledger:
         *,
         create_limit: int | None = None,
         heal_only: frozenset[str] | None = None,
+        troubles: tuple[FieldError, ...] = (),
     ) -> Decision:
         """Decide what to do now. Actions count as pending until their nodes are observed again.
 
         `create_limit` bounds the creates that are pending at a time, for a slow start after the API
         server refused some. With `heal_only` nothing is done but to create the missing pods of
-        these nodes, and to finish on any node what was begun (R9).
+        these nodes, and to finish on any node what was begun (R9). `troubles` are writes beside
+        those of the nodes that were refused, for the condition.
         """
+        if troubles != self._troubles:
+            self._troubles = troubles
+            self._invalidate()
         self._refresh(now)
         if heal_only is None:
             actions = self._serve_queues(now, create_limit)
@@ -195,7 +201,7 @@ class Ledger:
             paused=plan.rolling and plan.ds.strategy.paused,
             on_delete=not plan.rolling,
             port_conflict=sums.port_conflict,
-            faults=plan.faults,
+            faults=(*plan.faults, *self._troubles),
         )
 
     # --- Evaluating changed nodes ------------------------------------------------------------

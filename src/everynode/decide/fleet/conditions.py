@@ -17,6 +17,7 @@ COMPLETE: Final = "Complete"
 PAUSED: Final = "Paused"
 SURGE_CANNOT_FIT: Final = "SurgeCannotFit"
 FAULTY: Final = "Faulty"
+REFUSED: Final = "Refused"  # reason of a fault that is no bad value: a write that was refused
 # Conditions that are left out until they are True for the first time.
 EXCEPTIONAL: Final = (SURGE_CANNOT_FIT, FAULTY)
 
@@ -147,7 +148,8 @@ def _faulty(summary: FleetSummary) -> Condition:
     if not summary.faults:
         return _NO_FAULTS
     message = "; ".join(str(fault) for fault in summary.faults)
-    return _condition(FAULTY, True, "BadValues", message)
+    refused = all(fault.reason == REFUSED for fault in summary.faults)
+    return _condition(FAULTY, True, REFUSED if refused else "BadValues", message)
 
 
 def _blocking_reason(summary: FleetSummary) -> str:

@@ -35,6 +35,7 @@ _LASTING_FAULTS: Final = (
     "cut-off",
     "refuse-watch",
     "deny-pods",
+    "deny-adoption",
     "quota",
     "namespace-ending",
     "mutate-pods",

@@ -96,6 +96,9 @@ class ActiveFaults:
         if request.method == "GET" and _asks(request, "continue"):
             expired = self._in_force("expiring-pages") and self._random.random() < 0.25
             return Action("refuse", args={"status": 410}) if expired else None
+        if request.method == "PATCH" and b'"ownerReferences"' in request.body:
+            denied = self._in_force("deny-adoption")
+            return Action("refuse", args={"status": 403, "why": "deny-pods"}) if denied else None
         if request.method != "POST" or not request.path.endswith(_CREATED):
             return None
         for _, each in self._in_force(*_REFUSING):
