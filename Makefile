@@ -32,8 +32,8 @@ venv: $(RUNNING) ## Install the dependencies to run into .venv
 demo: $(RUNNING) ## Watch a canary rollout over 20 simulated nodes; ends by itself
 	@$(BIN)/everynode demo
 
-up: $(RUNNING) ## Start an embedded cluster of 20 nodes for kubectl; Ctrl-C stops it
-	@$(BIN)/everynode up --nodes 20
+up: $(RUNNING) ## Start an embedded cluster of 6 nodes for kubectl; Ctrl-C stops it
+	@$(BIN)/everynode up --nodes 6 --speed 20
 
 # ONLY narrows it down: `make test ONLY=kubernetes` runs the tests that compare with real Kubernetes, `ONLY="not kubernetes"` all the rest.
 test: $(STAMP) ## Run the tests; those that compare with real Kubernetes too, where `make kubernetes` has been run

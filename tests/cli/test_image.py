@@ -42,6 +42,14 @@ def test_images_fail_as_asked_and_are_mended(up: Up) -> None:
     assert lines(up) == ["agent:v2 fail=probe", "agent:non-existent fail=none"]
 
 
+def test_an_image_fails_on_the_nodes_that_are_named(up: Up) -> None:
+    said = typed(command, up, "fail", "agent:v4", "--on", "node-0001", "--on", "node-0002").stdout
+    assert said == "image agent:v4 fails (crash) on node-0001, node-0002\n"
+    assert lines(up)[-1] == "agent:v4 fail=crash on=node-0001,node-0002"
+    assert typed(command, up, "fail", "agent:v4", "--on", "a,b").exit_code != 0
+    assert typed(command, up, "fix", "agent:v4").exit_code == 0
+
+
 @pytest.mark.parametrize("wrong", ["two words", "", "#comment"])
 def test_what_is_no_image_is_refused(up: Up, wrong: str) -> None:
     result = typed(command, up, "fail", wrong)

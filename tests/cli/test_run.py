@@ -37,9 +37,9 @@ def refused(*arguments: str) -> str:
 
 
 def test_it_serves_a_cluster_that_was_started_without_a_controller(up: Up) -> None:
-    [install, run] = [step for step in up.said[-2].split("; ") if "everynode " in step][:2]
+    [install, run] = [step for step in up.steps if "everynode " in step][:2]
     assert install.endswith("everynode install")
-    assert run.endswith("everynode run --native")
+    assert run.endswith("everynode run --native &")
     path = ("--kubeconfig", str(up.kubeconfig))
     assert "--lease-namespace" in refused(*path)
     assert everynode("install", *path).returncode == 0

@@ -97,7 +97,8 @@ def test_it_serves_both_kinds_of_daemonsets_on_as_many_nodes_as_were_asked_for(
 ) -> None:
     with started(tmp_path, "--nodes", "4", "--zones", "2", "--speed", "20") as up:
         assert up.said[-1] == "ready"
-        assert f"try: export KUBECONFIG={up.kubeconfig}; kubectl get nodes; " in up.said[-2]
+        assert up.steps[:2] == [f"export KUBECONFIG={up.kubeconfig}", "kubectl get nodes"]
+        assert "docs/first-daemonset.md goes on from there." in up.said
         [nodes] = ask(up, verbs.list_page(NODES))
         zones = [
             item["metadata"]["labels"]["topology.kubernetes.io/zone"] for item in nodes["items"]
@@ -113,6 +114,8 @@ def test_it_serves_both_kinds_of_daemonsets_on_as_many_nodes_as_were_asked_for(
 def test_it_stops_cleanly_when_told(how: signal.Signals, tmp_path: Path) -> None:
     with started(tmp_path, "--nodes", "1") as up:
         assert up.stop(how) == (0, "")
+        assert up.said[-1] == f"stopped, removed the kubeconfig {up.kubeconfig}"
+        assert not up.kubeconfig.exists()
 
 
 def test_a_kubeconfig_that_is_there_keeps_what_is_in_it(tmp_path: Path) -> None:
@@ -126,11 +129,15 @@ def test_a_kubeconfig_that_is_there_keeps_what_is_in_it(tmp_path: Path) -> None:
     }
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(mine))
     with started(tmp_path, "--nodes", "0") as up:
-        assert "kubectl --context everynode get nodes" in up.said[-2]
+        assert "kubectl --context everynode get nodes" in up.steps
         written = yaml.safe_load(up.kubeconfig.read_text())
         assert [each["name"] for each in written["contexts"]] == ["work", "everynode"]
         assert written["current-context"] == "work"
         assert up.kubeconfig.stat().st_mode & 0o777 == 0o600
+        up.stop()
+        removed = f"removed the context everynode from the kubeconfig {up.kubeconfig}"
+        assert up.said[-1] == f"stopped, {removed}"
+        assert yaml.safe_load(up.kubeconfig.read_text()) == mine
 
 
 def test_a_data_folder_keeps_the_cluster_and_is_used_by_one_at_a_time(tmp_path: Path) -> None:

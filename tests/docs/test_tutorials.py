@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,11 +17,10 @@ from everynode.api.versions import decode_daemonset
 from everynode.localkube import binaries
 from tests.support.kubernetes import lacking
 from tests.support.paths import ROOT
-from tests.support.tutorial import agrees, check_page, read_steps
+from tests.support.tutorial import agrees, check_page, cluster, read_steps
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 EXECUTED = [page for page in PAGES if read_steps(page.read_text(encoding="utf-8"))]
-TYPED = [page for page in EXECUTED if "$ kubectl" in page.read_text(encoding="utf-8")]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
 
@@ -26,20 +28,71 @@ def name(path: Path) -> str:
     return path.stem
 
 
+def in_reading_order() -> list[Path]:
+    """Return the pages that have commands, as the index names them; each once."""
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    named = dict.fromkeys(re.findall(r"\]\(([\w-]+\.md)\)", index))
+    pages = [ROOT / "docs" / page for page in named]
+    return [page for page in pages if read_steps(page.read_text(encoding="utf-8"))]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The cluster that all pages share, and the folder of the kubectl they use with it."""
+
+    kubeconfig: Path
+    folder: Path
+    kubectl: Path | None
+
+
+@pytest.fixture(scope="module")
+def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shared]:
+    kubectl = None
+    if request.param == "oldest":
+        try:
+            kubectl = binaries.find_old_kubectl().parent
+        except binaries.BinariesMissingError as error:
+            lacking(str(error))
+    folder = tmp_path_factory.mktemp("tutorials")
+    with cluster(folder) as kubeconfig:
+        yield Shared(kubeconfig, folder, kubectl)
+
+
+def with_kubectl(which: str, *marks: pytest.MarkDecorator, pages: list[Path]) -> list[Any]:
+    """Return the cases of one cluster; they run one after the other."""
+    group = pytest.mark.xdist_group(f"tutorials-{which}-kubectl")
+    return [
+        pytest.param(which, page, marks=[group, *marks], id=f"{which}-{page.stem}")
+        for page in pages
+    ]
+
+
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is missing")
-@pytest.mark.parametrize("page", EXECUTED, ids=name)
-def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
-    check_page(page, tmp_path)
+@pytest.mark.parametrize(
+    ("shared", "page"),
+    [
+        *with_kubectl("current", pages=in_reading_order()),
+        *with_kubectl(
+            "oldest",
+            pytest.mark.kubernetes,
+            pages=[
+                page
+                for page in in_reading_order()
+                if "$ kubectl" in page.read_text(encoding="utf-8")
+            ],
+        ),
+    ],
+    indirect=["shared"],
+    scope="module",
+)
+def test_a_page_does_what_it_says(page: Path, shared: Shared) -> None:
+    check_page(page, shared.kubeconfig, shared.folder, kubectl=shared.kubectl)
 
 
-@pytest.mark.kubernetes
-@pytest.mark.parametrize("page", TYPED, ids=name)
-def test_a_page_does_what_it_says_with_the_oldest_kubectl(page: Path, tmp_path: Path) -> None:
-    try:
-        old = binaries.find_old_kubectl()
-    except binaries.BinariesMissingError as error:
-        lacking(str(error))
-    check_page(page, tmp_path, kubectl=old.parent)
+def test_every_page_with_commands_is_in_the_index() -> None:
+    assert {*in_reading_order()} == {*EXECUTED}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=name)

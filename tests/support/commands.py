@@ -31,10 +31,16 @@ class Up:
                 return
         raise AssertionError(f"it ended: {self.process.communicate()[1]}")
 
+    @property
+    def steps(self) -> list[str]:
+        """The commands that it suggests."""
+        return [line.strip() for line in self.said if line.startswith("    ")]
+
     def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """Stop the process; return its exit code and stderr."""
+        """Stop the process; return its exit code and stderr. The rest of stdout is kept."""
         self.process.send_signal(how)
-        _, errors = self.process.communicate(timeout=30)
+        rest, errors = self.process.communicate(timeout=30)
+        self.said += rest.splitlines()
         return self.process.returncode, errors
 
 

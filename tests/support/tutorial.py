@@ -1,19 +1,22 @@
 """Tutorial test: runs the commands of a documentation page and compares their output.
 
 A block ```console has lines `$ COMMAND`, continued by `> MORE`, each followed by its output. The
-commands of a page run in one bash, in order, against a fresh cluster. `…` matches anything in a
-line, and any number of lines where it is alone. Blocks of another language, and those under a
-comment `<!-- not run: WHY -->`, are ignored. Under a comment `<!-- fails: WHY -->` the last command
-must fail; everywhere else all must succeed.
+commands of a page run in one bash, in order, against the cluster that `make up` starts. All pages
+share one, in the order in which they are read, so each must leave it as it was. `…` matches
+anything in a line, and any number of lines where it is alone. Blocks of another language, and those
+under a comment `<!-- not run: WHY -->`, are ignored. Under a comment `<!-- fails: WHY -->` the last
+command must fail; everywhere else all must succeed.
 
-To print the real output of a page: `python -m tests.support.tutorial docs/PAGE.md`.
+To print the real output of pages: `python -m tests.support.tutorial docs/PAGE.md…`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,9 +26,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from everynode.components.objects import ANNOTATION_PREFIX
 from tests.support.paths import ROOT
 
-UP: Final = ("up", "--nodes", "6", "--speed", "20")
+_NODE_LIFECYCLE: Final = "node.kubernetes.io/"  # taints of the node controller, which come and go
 _READY_SECONDS: Final = 30
 _PAGE_SECONDS: Final = 50
 _MARK: Final = "<<<everynode-tutorial>>>"
@@ -86,6 +90,17 @@ def _add_line(steps: list[Step], number: int, line: str) -> None:
         raise BadPageError(f"line {number}: a console block begins with `$ `")
 
 
+def start_command() -> list[str]:
+    """Return the arguments with which `make up` starts everynode."""
+    recipe = re.search(r"^up:.*\n\t@\$\(BIN\)/everynode (.+)$", _makefile(), re.MULTILINE)
+    assert recipe is not None
+    return recipe[1].split()
+
+
+def _makefile() -> str:
+    return (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
 def normalise(line: str) -> str:
     """Return the line without the text that differs between runs."""
     for pattern, name in _VOLATILE:
@@ -112,7 +127,8 @@ def _line_pattern(line: str) -> str:
 def cluster(folder: Path) -> Iterator[Path]:
     """Run `everynode up` while the context lasts; yield the path of its kubeconfig."""
     kubeconfig, log = folder / "kubeconfig", folder / "up.log"
-    command = [sys.executable, "-m", "everynode", *UP, "--kubeconfig", str(kubeconfig)]
+    arguments = [*start_command(), "--kubeconfig", str(kubeconfig)]
+    command = [sys.executable, "-m", "everynode", *arguments]
     with log.open("w") as errors:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder
@@ -180,10 +196,11 @@ def _end_group(group: int) -> None:
 
 def _script(steps: list[Step]) -> str:
     lines = []
+    ports: dict[str, int] = {}
     for step in steps:
         # A command must neither read the script nor end it.
         lines += [
-            f"{{ {step.command}\n}} </dev/null",
+            f"{{ {_with_free_ports(step.command, ports)}\n}} </dev/null",
             f"code=$?; printf '\\n%s{_MARK}' $code",
         ]
         expected = "-eq" if step.fails else "-ne"
@@ -191,14 +208,31 @@ def _script(steps: list[Step]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def check_page(page: Path, folder: Path, *, kubectl: Path | None = None) -> None:
-    """Run a page on a cluster of its own; raises BadPageError at the first difference.
+def _with_free_ports(command: str, ports: dict[str, int]) -> str:
+    """Replace each fixed port of a page by a free one: other programs may listen on it."""
+
+    def replace(found: re.Match[str]) -> str:
+        return f"127.0.0.1:{ports.setdefault(found[1], free_port())}"
+
+    return re.sub(r"127\.0\.0\.1:(\d+)", replace, command)
+
+
+def free_port() -> int:
+    """Return a port of the loopback interface on which no program listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def check_page(page: Path, kubeconfig: Path, folder: Path, *, kubectl: Path | None = None) -> None:
+    """Run a page on a cluster; raises BadPageError at the first difference.
 
     `kubectl` is the folder of the kubectl to use; the default is the machine's.
     """
     steps = read_steps(page.read_text(encoding="utf-8"))
-    with cluster(folder) as kubeconfig:
-        results = run_steps(steps, kubeconfig, folder, kubectl=kubectl)
+    before = describe_cluster(kubeconfig)
+    results = run_steps(steps, kubeconfig, folder, kubectl=kubectl)
     for step, (printed, code) in zip(steps, results, strict=False):
         where = f"{page.name}:{step.line}: $ {step.command}\n"
         said = "\n".join(printed)
@@ -210,21 +244,60 @@ def check_page(page: Path, folder: Path, *, kubectl: Path | None = None) -> None
     if len(results) < len(steps):
         step = steps[len(results)]
         raise BadPageError(f"{page.name}:{step.line}: $ {step.command}\nwas never reached")
+    left = describe_cluster(kubeconfig) ^ before
+    if left:
+        raise BadPageError(f"{page.name} does not clean up: {', '.join(sorted(left))}")
 
 
-def show_page(page: Path) -> None:
-    """Print every command of a page with its real output."""
-    steps = read_steps(page.read_text(encoding="utf-8"))
+def describe_cluster(kubeconfig: Path) -> set[str]:
+    """Return what a page could leave behind: workloads, and how nodes and images were changed."""
+    workloads = _kubectl(kubeconfig, "get", "ds,ads,pods,controllerrevisions", "-A", "-o", "name")
+    images = _kubectl(
+        kubeconfig, "get", "-n=kube-system", "cm/everynode-images", "-o=jsonpath={.data.images}"
+    )
+    found = {*workloads.split(), *(f"image {line}" for line in images.splitlines())}
+    for node in json.loads(_kubectl(kubeconfig, "get", "nodes", "-o", "json"))["items"]:
+        name, spec = node["metadata"]["name"], node["spec"]
+        found |= {f"{name} label {key}" for key in node["metadata"]["labels"]}
+        found |= {
+            f"{name} annotation {key}"
+            for key in node["metadata"].get("annotations", {})
+            if key.startswith(ANNOTATION_PREFIX)
+        }
+        found |= {
+            f"{name} taint {taint['key']}"
+            for taint in spec.get("taints", ())
+            if not taint["key"].startswith(_NODE_LIFECYCLE)
+        }
+        found |= {f"{name} cordoned"} if spec.get("unschedulable") else set()
+    return found
+
+
+def _kubectl(kubeconfig: Path, *arguments: str) -> str:
+    command = ["kubectl", "--kubeconfig", str(kubeconfig), *arguments, "--ignore-not-found"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def show_pages(pages: list[Path]) -> None:
+    """Print every command of these pages with its real output, and what each page leaves behind."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with cluster(folder) as kubeconfig:
-            results = run_steps(steps, kubeconfig, folder)
+            for page in pages:
+                _show_page(page, kubeconfig, folder)
+
+
+def _show_page(page: Path, kubeconfig: Path, folder: Path) -> None:
+    steps = read_steps(page.read_text(encoding="utf-8"))
+    before = describe_cluster(kubeconfig)
+    results = run_steps(steps, kubeconfig, folder)
     for step, (printed, code) in zip(steps, results, strict=False):
         told = "" if agrees(step.shown, printed) and (code != 0) == step.fails else "   # DIFFERS"
         lines = [f"$ {step.command}{told}", *printed, *([f"# exit code {code}"] if code else [])]
         sys.stdout.write("\n".join(lines) + "\n")
+    for left in sorted(describe_cluster(kubeconfig) ^ before):
+        sys.stdout.write(f"# LEFT BEHIND: {left}\n")
 
 
 if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        show_page(Path(argument))
+    show_pages([Path(argument) for argument in sys.argv[1:]])

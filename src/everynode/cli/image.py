@@ -44,11 +44,24 @@ def command() -> None:
     show_default=True,
     help="It crashes as soon as it runs, cannot be pulled, is never ready, or ends by itself.",
 )
+@click.option(
+    "--on", "nodes", metavar="NODE", multiple=True, help="Only on this node; may be repeated."
+)
 @connection_options
-def fail(*, image: str, how: str, kubeconfig: str, context: str) -> None:
-    """Let IMAGE fail from now on, also where it runs already."""
-    line = f"{_check_image(image)} fail={how}"
-    _change_image(image, line, f"fails ({how})", kubeconfig=kubeconfig, context=context)
+def fail(*, image: str, how: str, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
+    """Let IMAGE fail from now on, also where it runs already.
+
+    \b
+    everynode image fail registry.example/agent:1.1 --how pull
+    everynode image fail registry.example/agent:1.1 --on node-0003 --on node-0007
+    """
+    for node in nodes:
+        if not node or node.split() != [node] or "," in node:
+            raise UsageError(f"{node!r} is not the name of a node")
+    only = f" on={','.join(nodes)}" if nodes else ""
+    line = f"{_check_image(image)} fail={how}{only}"
+    done = f"fails ({how})" + (f" on {', '.join(nodes)}" if nodes else "")
+    _change_image(image, line, done, kubeconfig=kubeconfig, context=context)
 
 
 @command.command()

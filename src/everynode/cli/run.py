@@ -174,6 +174,10 @@ async def _run(clock: Clock, options: RunOptions) -> None:
     try:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(client.close)
+            # A controller in a pod has no context: it starts anyway and reports in /readyz what is
+            # missing.
+            if access.context:
+                await check_prerequisites(client, _needs(options))
             for flag, address, metrics in (
                 ("--health-address", options.health_address, None),
                 ("--metrics-address", options.metrics_address, controller.metrics),
@@ -183,10 +187,6 @@ async def _run(clock: Clock, options: RunOptions) -> None:
                     await stack.enter_async_context(
                         serve(where, health=controller.health, metrics=metrics, flag=flag)
                     )
-            if (
-                access.context
-            ):  # a controller in a pod starts anyway and reports in /readyz what is missing
-                await check_prerequisites(client, _needs(options))
             await controller.run()
     except AddressError as error:
         raise UserError(str(error)) from None

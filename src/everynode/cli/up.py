@@ -34,6 +34,7 @@ from everynode.kube.transport import Transport
 DEFAULT_KUBECONFIG: Final = "everynode.kubeconfig"
 MOST_ZONES: Final = 26
 EXAMPLE: Final = Path("examples/01-first-daemonset.yaml")
+FIRST_PAGE: Final = Path("docs/first-daemonset.md")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,21 +136,34 @@ def command(*, log_level: str, **options: Any) -> None:
 
 async def _up(clock: Clock, options: UpOptions) -> None:
     kubeconfigs.check_writable(options.kubeconfig)
-    async with _start(clock, options) as server:
-        current = kubeconfigs.add_cluster(options.kubeconfig, server.kubeconfig)
-        components = Components(server.transport, clock, server.components)
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(_raise_when_broken(server))
-                group.create_task(components.run())
-                if options.controller:
-                    group.create_task(_run_controller(server.transport, clock))
-                await components.ready()
-                click.echo(f"{options.nodes} nodes at {server.url}; Ctrl-C stops them")
-                click.echo(_what_next(options, current=current))
-                click.echo("ready")
-        except BaseExceptionGroup as errors:
-            raise first_user_error(errors) from None
+    removed = ""
+    try:
+        async with _start(clock, options) as server:
+            current = kubeconfigs.add_cluster(options.kubeconfig, server.kubeconfig)
+            try:
+                await _serve(server, clock, options, current=current)
+            finally:
+                removed = kubeconfigs.remove_cluster(options.kubeconfig, server.kubeconfig)
+    except asyncio.CancelledError:  # SIGTERM or Ctrl-C
+        click.echo(_what_was_removed(options, removed))
+        raise
+
+
+async def _serve(server: RunningServer, clock: Clock, options: UpOptions, *, current: bool) -> None:
+    """Run everything beside the API server until cancelled; say how to use it when it is ready."""
+    components = Components(server.transport, clock, server.components)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_raise_when_broken(server))
+            group.create_task(components.run())
+            if options.controller:
+                group.create_task(_run_controller(server.transport, clock))
+            await components.ready()
+            click.echo(f"{options.nodes} nodes at {server.url}; Ctrl-C stops them")
+            click.echo(_what_next(options, current=current))
+            click.echo("ready")
+    except BaseExceptionGroup as errors:
+        raise first_user_error(errors) from None
 
 
 async def _raise_when_broken(server: RunningServer) -> None:
@@ -168,11 +182,19 @@ def _what_next(options: UpOptions, *, current: bool) -> str:
     everynode = _own_command()
     steps = [f"export KUBECONFIG={path}", f"{kubectl} get nodes"]
     if not options.controller:
-        steps += [f"{everynode} install{context}", f"{everynode} run --native{context}"]
+        steps += [f"{everynode} install{context}", f"{everynode} run --native{context} &"]
     if EXAMPLE.is_file():
         steps.append(f"{kubectl} apply -f {EXAMPLE}")
-    steps += [f"{kubectl} get pods -o wide -w", f"{everynode} node stop node-0001{context}"]
-    return f"try: {'; '.join(steps)}"
+    steps += [f"{kubectl} get pods -o wide", f"{everynode} node stop node-0001{context}"]
+    lines = ["", "In another terminal:", "", *(f"    {step}" for step in steps), ""]
+    if FIRST_PAGE.is_file():
+        lines += [f"{FIRST_PAGE} goes on from there.", ""]
+    return "\n".join(lines)
+
+
+def _what_was_removed(options: UpOptions, removed: str) -> str:
+    kept = f"; the cluster is kept in {options.data}" if options.data else ""
+    return f"stopped{f', removed {removed}' if removed else ''}{kept}"
 
 
 def _own_command() -> str:

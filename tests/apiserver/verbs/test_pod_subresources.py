@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from everynode.apiserver.resources.conditions import find_condition
 from tests.support.api_client import CORE, PODS, Answer, Cluster, bound, pod
 
@@ -165,3 +167,14 @@ async def test_log_says_that_it_is_simulated(cluster: Cluster) -> None:
     assert answer.headers["content-type"] == "text/plain"
     assert b"simulated" in answer.raw
     assert (await cluster.get(f"{PODS}/p/log?container=x")).status == 400
+
+
+@pytest.mark.parametrize("subresource", ["attach", "exec", "portforward"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_connecting_to_a_pod_says_that_it_is_simulated(
+    cluster: Cluster, subresource: str, method: str
+) -> None:
+    await cluster.create(PODS, bound("p"))
+    answer = await cluster.ask(method, f"{PODS}/p/{subresource}?container=a")
+    assert answer.status == 400
+    assert "is simulated" in answer.message

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from everynode.cli.access.kubeconfig import add_cluster, check_writable
+from everynode.cli.access.kubeconfig import add_cluster, check_writable, remove_cluster
 from everynode.errors import UserError
 
 Object = dict[str, Any]
@@ -50,6 +50,39 @@ def test_other_clusters_and_the_choice_among_them_stay(tmp_path: Path) -> None:
     found = read(path)
     assert [each["name"] for each in found["users"]] == ["work", "everynode"]
     assert found["current-context"] == "work"
+
+
+def test_removing_the_only_cluster_deletes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    add_cluster(path, config())
+    assert remove_cluster(path, config()) == f"the kubeconfig {path}"
+    assert list(tmp_path.iterdir()) == []
+    assert remove_cluster(path, config()) == ""
+
+
+def test_removing_a_cluster_keeps_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    add_cluster(path, config(name="work"))
+    before = read(path)
+    add_cluster(path, config())
+    assert remove_cluster(path, config()) == f"the context everynode from the kubeconfig {path}"
+    assert read(path) == before
+
+
+def test_the_chosen_context_is_unset_when_it_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    add_cluster(path, config())
+    add_cluster(path, config(name="work"))
+    remove_cluster(path, config())
+    assert read(path)["current-context"] == ""
+
+
+def test_a_cluster_that_was_started_later_under_the_same_name_stays(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    add_cluster(path, config("https://127.0.0.1:1"))
+    add_cluster(path, config("https://127.0.0.1:2"))
+    assert remove_cluster(path, config("https://127.0.0.1:1")) == ""
+    assert read(path)["clusters"] == config("https://127.0.0.1:2")["clusters"]
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

@@ -40,17 +40,23 @@ def test_other_words_are_refused_with_the_ones_that_would_do(text: str) -> None:
     ],
 )
 def test_an_image_may_say_by_its_name_that_it_fails(image: str, fail: str) -> None:
-    assert ImageOverrides().of(image).fail == fail
+    assert ImageOverrides().of(image, "n").fail == fail
 
 
 def test_what_is_said_of_an_image_is_stronger_than_its_name_and_the_last_word_counts() -> None:
     quirks, faults = parse_images(
         "# a comment\n\nagent:* fail=crash start=3\nagent:v2 fail=none\nbad:v1 fail=perhaps\n"
     )
-    assert quirks.of("agent:v1") == BehaviourOverrides("crash", start=3.0)
-    assert quirks.of("agent:v2").fail == "none"
-    assert quirks.of("other:v1") == BehaviourOverrides()
+    assert quirks.of("agent:v1", "n") == BehaviourOverrides("crash", start=3.0)
+    assert quirks.of("agent:v2", "n").fail == "none"
+    assert quirks.of("other:v1", "n") == BehaviourOverrides()
     assert [fault.partition(":")[0] for fault in faults] == ["bad"]
+
+
+def test_a_line_may_be_limited_to_nodes() -> None:
+    overrides, errors = parse_images("agent:v1 fail=crash on=a,b\nagent:v2 on= fail=pull\n")
+    assert [overrides.of("agent:v1", node).fail for node in "abc"] == ["crash", "crash", ""]
+    assert errors == ["agent:v2: 'on=' names no node: use on=NODE,NODE"]
 
 
 @pytest.mark.parametrize(("text", "factor"), [("5", 5.0), ("0.5", 0.5), ("x", 1.0), ("-3", 1.0)])

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from everynode.components.kubelet.behaviour import Behaviour, BehaviourOverrides, ImageOverrides
+from everynode.components.kubelet.behaviour import (
+    Behaviour,
+    BehaviourOverrides,
+    ImageLine,
+    ImageOverrides,
+)
 from everynode.components.kubelet.images import container_id, image_id, pull_seconds
 
 
@@ -40,12 +45,8 @@ def test_every_run_of_a_container_has_its_own_id() -> None:
 
 def test_a_pull_takes_the_same_time_on_every_node_and_as_long_as_was_said() -> None:
     behaviour, nothing = Behaviour(pull=(1.0, 2.0)), ImageOverrides()
-    takes = pull_seconds("agent:v1", behaviour, nothing)
+    takes = pull_seconds("agent:v1", "a", behaviour, nothing)
     assert 1.0 <= takes <= 2.0
-    assert takes == pull_seconds("agent:v1", behaviour, nothing)
-    assert (
-        pull_seconds(
-            "agent:v1", behaviour, ImageOverrides((("agent:v1", BehaviourOverrides(pull=9.0)),))
-        )
-        == 9.0
-    )
+    assert takes == pull_seconds("agent:v1", "b", behaviour, nothing)
+    slow = ImageOverrides((ImageLine("agent:v1", BehaviourOverrides(pull=9.0)),))
+    assert pull_seconds("agent:v1", "a", behaviour, slow) == 9.0

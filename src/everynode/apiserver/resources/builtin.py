@@ -47,15 +47,19 @@ from everynode.apiserver.verbs.scale import SCALE
 RBAC: Final = "rbac.authorization.k8s.io"
 _NO_DELETE_COLLECTION: Final = tuple(verb for verb in VERBS if verb != "deletecollection")
 _CREATE: Final = ("create",)
+_CONNECT: Final = ("create", "get")
 
 _NAMESPACE_SUBRESOURCES: Final = (
     Subresource("finalize", "Namespace", ("update",)),
     status_subresource("Namespace"),
 )
 _POD_SUBRESOURCES: Final = (
+    Subresource("attach", "PodAttachOptions", _CONNECT),
     Subresource("binding", "Binding", _CREATE),
     Subresource("eviction", "Eviction", _CREATE, group="policy", version="v1"),
+    Subresource("exec", "PodExecOptions", _CONNECT),
     Subresource("log", "Pod", ("get",)),
+    Subresource("portforward", "PodPortForwardOptions", _CONNECT),
     Subresource("resize", "Pod", STATUS_VERBS),
     status_subresource("Pod"),
 )

@@ -173,3 +173,15 @@ def log(request: ApiRequest) -> Response:
             f"{request.namespace}/{request.name} does not really run and has no output.\n"
         )
     return Response(200, text.encode(), {"content-type": "text/plain"})
+
+
+def refuse_connection(request: ApiRequest) -> Response:
+    """GET and POST of `pods/attach`, `pods/exec` and `pods/portforward`: raises 400."""
+    pod = request.stored(request.record())
+    node = pod["spec"].get("nodeName")
+    if not node:
+        raise errors.bad_request(f"pod {request.name} does not have a host assigned")
+    raise errors.bad_request(
+        f"the node {node} is simulated: pod {request.namespace}/{request.name} does not really "
+        "run, so there is nothing to connect to"
+    )

@@ -49,6 +49,11 @@ _SPECIAL_VERBS: Final[dict[tuple[str, str, str], Verb]] = {
     ("pods", "binding", "create"): pod_subresources.bind,
     ("pods", "eviction", "create"): pod_subresources.evict,
     ("pods", "log", "get"): pod_subresources.log,
+    **{
+        ("pods", subresource, verb): pod_subresources.refuse_connection
+        for subresource in ("attach", "exec", "portforward")
+        for verb in ("create", "get")
+    },
     ("namespaces", "finalize", "update"): finalize,
     **{
         (plural, "scale", name): choose_verb

@@ -1,4 +1,4 @@
-"""Kubeconfig files: add a cluster to one and keep all other entries."""
+"""Kubeconfig files: add a cluster to one, remove it again, and keep all other entries."""
 
 from __future__ import annotations
 
@@ -28,6 +28,27 @@ def add_cluster(path: Path, config: Object) -> bool:
     merged = merge(present, config)
     _write(path, yaml.safe_dump(merged, sort_keys=False))
     return bool(merged["current-context"] == config["current-context"])
+
+
+def remove_cluster(path: Path, config: Object) -> str:
+    """Remove what `add_cluster` added, unless the file now names another server; atomically.
+
+    Returns what was removed, for people, or nothing. A file that held nothing else is deleted; a
+    link stays, and what it points to.
+    """
+    present = _read(path)
+    if not all(entry in (present.get("clusters") or []) for entry in config["clusters"]):
+        return ""  # removed by the user, or replaced by another `everynode up`
+    for key in _LISTS:
+        names = [entry["name"] for entry in config[key]]
+        present[key] = [entry for entry in present.get(key) or [] if entry.get("name") not in names]
+    if not any(present[key] for key in _LISTS) and not path.is_symlink():
+        path.unlink(missing_ok=True)
+        return f"the kubeconfig {path}"
+    if present.get("current-context") == config["current-context"]:
+        present["current-context"] = ""
+    _write(path, yaml.safe_dump(present, sort_keys=False))
+    return f"the context {config['current-context']} from the kubeconfig {path}"
 
 
 def check_writable(path: Path) -> None:

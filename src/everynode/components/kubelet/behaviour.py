@@ -7,7 +7,7 @@ image can differ from the cluster's behaviour, by (the later ones win):
   an error as soon as it runs, `never-ready` never passes its readiness probe, `run-once` exits
   with 0, `slow-start` needs thirty seconds to start;
 - a line `IMAGE WORDS` under the key `images` of the ConfigMap `kube-system/everynode-images`,
-  where IMAGE may contain `*`;
+  where IMAGE may contain `*`, and `on=NODE,NODE` among the words limits it to these nodes;
 - the annotation `sim.everynode.io/behaviour: WORDS` of the pod, which its template can carry.
 
 WORDS are `fail=pull|crash|probe|exit|stuck|none`, `pull=SECONDS`, `start=SECONDS`,
@@ -32,6 +32,7 @@ FAILURES: Final = ("pull", "crash", "probe", "exit", "stuck", "none")
 PRESSURES: Final = {"memory": "MemoryPressure", "disk": "DiskPressure", "pid": "PIDPressure"}
 _DURATIONS: Final = ("pull", "start", "ready", "stop")
 _MAX_SECONDS: Final = 86400.0
+_ON: Final = "on="
 
 
 class BehaviourError(ValueError):
@@ -137,17 +138,32 @@ def parse_slow_factor(text: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageLine:
+    """One line of the ConfigMap: an image pattern, its overrides, and the nodes; all if empty."""
+
+    pattern: str
+    overrides: BehaviourOverrides
+    nodes: frozenset[str] = frozenset()
+
+    def matches(self, image: str, node: str) -> bool:
+        """Whether the line concerns an image on a node."""
+        pattern = self.pattern
+        named = pattern == image or ("*" in pattern and fnmatchcase(image, pattern))
+        return named and (not self.nodes or node in self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
 class ImageOverrides:
-    """The ConfigMap's lines: image patterns and their overrides, in order."""
+    """The ConfigMap's lines, in order."""
 
-    entries: tuple[tuple[str, BehaviourOverrides], ...] = ()
+    lines: tuple[ImageLine, ...] = ()
 
-    def of(self, image: str) -> BehaviourOverrides:
+    def of(self, image: str, node: str) -> BehaviourOverrides:
         """The overrides of an image: the last line that matches, then those of its name."""
         found = NO_OVERRIDES
-        for pattern, overrides in self.entries:
-            if pattern == image or ("*" in pattern and fnmatchcase(image, pattern)):
-                found = overrides
+        for line in self.lines:
+            if line.matches(image, node):
+                found = line.overrides
         return found.with_fallback(overrides_by_name(image))
 
 
@@ -158,13 +174,18 @@ def overrides_by_name(image: str) -> BehaviourOverrides:
 
 def parse_images(text: str) -> tuple[ImageOverrides, list[str]]:
     """Parse the ConfigMap's lines: the valid ones, and an error for each of the others."""
-    entries, errors = [], []
+    lines, errors = [], []
     for line in text.splitlines():
-        image, _, words = line.strip().partition(" ")
+        image, *words = line.split() or [""]
         if not image or image.startswith("#"):
             continue
+        nodes = [word for word in words if word.startswith(_ON)]
+        others = " ".join(word for word in words if not word.startswith(_ON))
+        names = frozenset(name for word in nodes for name in word[len(_ON) :].split(",") if name)
         try:
-            entries.append((image, parse_overrides(words)))
+            if nodes and not names:
+                raise BehaviourError(f"{nodes[0]!r} names no node: use {_ON}NODE,NODE")
+            lines.append(ImageLine(image, parse_overrides(others), names))
         except BehaviourError as error:
             errors.append(f"{image}: {error}")
-    return ImageOverrides(tuple(entries)), errors
+    return ImageOverrides(tuple(lines)), errors

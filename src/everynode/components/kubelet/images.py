@@ -48,9 +48,9 @@ class ImageStore:
         self._images[image] = None
 
 
-def pull_seconds(image: str, behaviour: Behaviour, overrides: ImageOverrides) -> float:
-    """Simulated seconds of the first pull of an image on a node; the same on every node."""
-    override = overrides.of(image).pull
+def pull_seconds(image: str, node: str, behaviour: Behaviour, overrides: ImageOverrides) -> float:
+    """Simulated seconds of the first pull of an image on a node; by default the same on all."""
+    override = overrides.of(image, node).pull
     if override is not None:
         return override
     low, high = behaviour.pull

@@ -153,14 +153,14 @@ class SimulatedPod:
 
     def overrides(self, image: str) -> BehaviourOverrides:
         """The behaviour of an image in this pod, where it differs from the cluster's."""
-        return self._annotation_overrides.with_fallback(self.node.images.of(image))
+        return self._annotation_overrides.with_fallback(self.node.images.of(image, self.node.name))
 
     def pull_seconds(self, image: str) -> float:
         """Simulated seconds a pull takes."""
         annotated = self._annotation_overrides.pull
         if annotated is not None:
             return annotated
-        return pull_seconds(image, self.behaviour, self.node.images)
+        return pull_seconds(image, self.node.name, self.behaviour, self.node.images)
 
     def real_seconds(self, simulated: float) -> float:
         """Real seconds that a simulated duration takes on this node."""
