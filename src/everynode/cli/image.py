@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import click
 
-from everynode.cli.access.connection import connect, connection_options
+from everynode.cli.access.connection import connect
+from everynode.cli.access.options import connection_options
 from everynode.cli.serving.simulated_nodes import MANAGER, Object, decode, require_simulation
 from everynode.clock import SystemClock
 from everynode.components.kubelet.behaviour import overrides_by_name

@@ -6,7 +6,8 @@ import asyncio
 
 import click
 
-from everynode.cli.access.connection import check_namespace, connect, connection_options
+from everynode.cli.access.connection import connect
+from everynode.cli.access.options import check_namespace, connection_options
 from everynode.clock import Clock, SystemClock
 from everynode.install import NAMESPACE, InstallOptions, install_objects
 from everynode.install.apply import Consent, apply_all

@@ -34,6 +34,15 @@ COMMANDS: Final = {
             "everynode.cli.image", "Break or mend an image of a simulated cluster."
         ),
     },
+    "Look at rollouts": {
+        "get": LazyCommand("everynode.cli.get", "List DaemonSets and how their rollouts stand."),
+        "status": LazyCommand("everynode.cli.status", "Draw one rollout; --watch follows it."),
+        "nodes": LazyCommand("everynode.cli.nodes", "List the nodes of a rollout, one per line."),
+        "why": LazyCommand("everynode.cli.why", "Explain what a node waits for, and what helps."),
+        "history": LazyCommand("everynode.cli.history", "List revisions, or compare two."),
+        "logs": LazyCommand("everynode.cli.logs", "Print the logs of the pod of a node."),
+        "exec": LazyCommand("everynode.cli.exec", "Run a command in the pod of a node."),
+    },
     "Look ahead": {
         "simulate": LazyCommand("everynode.cli.simulate", "See a rollout before it happens."),
     },
@@ -49,12 +58,17 @@ COMMANDS: Final = {
 }
 
 
+def all_commands() -> list[str]:
+    """Return the names of all commands, in the order of the help."""
+    return [name for section in COMMANDS.values() for name in section]
+
+
 class LazyGroup(click.Group):
     """A click group that imports the module of a command when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All command names, in the order of the help."""
-        return [name for section in COMMANDS.values() for name in section]
+        return all_commands()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of one command."""
@@ -108,6 +122,12 @@ def entry() -> None:
     """One pod on every node of a Kubernetes cluster, rolled out safely."""
 
 
+def _program_name() -> str:
+    """How the program was called: `everynode`, also for python -m, or `kubectl everynode`."""
+    called = os.path.basename(sys.argv[0]) if sys.argv else ""
+    return "kubectl everynode" if called.startswith("kubectl-everynode") else "everynode"
+
+
 def main() -> None:
     """Run the command line; an error that a user can fix is one line, not a traceback."""
     if not __debug__:
@@ -121,7 +141,7 @@ def main() -> None:
         # The kernel ignores SIGTERM for process 1 of a container unless there is a handler.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        entry.main(prog_name="everynode", standalone_mode=False)  # also for python -m everynode
+        entry.main(prog_name=_program_name(), standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())  # no arguments: print the help on stdout
     except click.ClickException as error:

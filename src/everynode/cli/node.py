@@ -6,7 +6,8 @@ import asyncio
 
 import click
 
-from everynode.cli.access.connection import connect, connection_options
+from everynode.cli.access.connection import connect
+from everynode.cli.access.options import connection_options
 from everynode.cli.serving.simulated_nodes import annotate_node
 from everynode.clock import SystemClock
 from everynode.components.objects import ANNOTATION_PREFIX

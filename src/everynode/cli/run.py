@@ -14,7 +14,8 @@ from typing import Final
 import click
 
 from everynode import log
-from everynode.cli.access.connection import check_namespace, connection_options, find_access
+from everynode.cli.access.connection import find_access
+from everynode.cli.access.options import check_namespace, connection_options
 from everynode.cli.access.prerequisites import Prerequisites, check_prerequisites
 from everynode.cli.serving import event_loop
 from everynode.clock import Clock, SystemClock

@@ -123,8 +123,12 @@ class Ledger:
         if before is not None:
             self._totals.remove(before)
 
+    def assess(self, now: float) -> None:
+        """Evaluate every node that changed, without taking an action; for readers."""
+        self._refresh(now)
+
     def assessments(self) -> Iterator[Assessment]:
-        """Return the assessments of the last decision, by node name; for tests and debugging."""
+        """Return the assessments of the last evaluation or decision, by node name."""
         return (self._assessments[name] for name in sorted(self._assessments))
 
     @property

@@ -6,7 +6,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from everynode.cli.access.cluster import Cluster, ClusterOptions, cluster_options, open_cluster
+from everynode.cli.access.cluster import Cluster, open_cluster
+from everynode.cli.access.options import ClusterOptions, cluster_options
 from everynode.errors import UserError
 from tests.cli.access.test_connection import server
 from tests.support.commands import kubeconfig

@@ -1,16 +1,15 @@
-"""Connection to a cluster: the options of commands, a checked client, errors as UserError."""
+"""Connection to a cluster: a checked client, errors as UserError."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 import msgspec
 
-from everynode.api.validation.names import dns_label
 from everynode.clock import Clock
 from everynode.errors import UserError, one_line
 from everynode.kube import errors
@@ -24,36 +23,7 @@ from everynode.kube.requests import Request
 
 OLDEST_SUPPORTED: Final = (1, 30)  # the oldest Kubernetes that is tested
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 _DIGITS: Final = re.compile(r"\d+")
-
-
-def connection_options(function: Function) -> Function:
-    """Give a command --kubeconfig and --context."""
-    function = click.option(
-        "--context",
-        default="",
-        metavar="NAME",
-        help="Context of the kubeconfig; the current one by default.",
-    )(function)
-    return click.option(
-        "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="How to reach the cluster; by default $KUBECONFIG, then ~/.kube/config, then the "
-        "service account of the pod this runs in.",
-    )(function)
-
-
-def check_namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Check the value of an option that names a namespace; may be empty."""
-    if value and any(dns_label(value)):
-        raise click.BadParameter(
-            f"{value!r} is not the name of a namespace: at most 63 lower case letters, digits and "
-            "'-', with a letter or digit at both ends"
-        )
-    return value
 
 
 def find_access(clock: Clock, *, kubeconfig: str = "", context: str = "") -> ClusterConfig:

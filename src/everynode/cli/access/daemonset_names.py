@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from typing import Final
 
 import click
 import msgspec
 
 from everynode.api.daemonset import DaemonSet, Flavour
-from everynode.api.decode import DecodeError
+from everynode.api.decode import DecodeError, require_identity
+from everynode.api.selector import SelectorError, parse_query
 from everynode.api.validation.names import dns_subdomain
 from everynode.api.versions import decode_daemonset
 from everynode.cli.access.cluster import Cluster
@@ -102,6 +104,36 @@ async def find_daemonset(cluster: Cluster, text: str) -> FoundDaemonSet:
     if refusals:
         raise missing_permissions([missing_permission(each) for each in refusals])
     raise await _not_found(cluster, wanted)
+
+
+async def list_daemonsets(
+    cluster: Cluster, *, selector: str = "", everywhere: bool = False
+) -> tuple[list[DaemonSet], list[str]]:
+    """Return the DaemonSets of both kinds by namespace and name, and which rights are missing.
+
+    Raises UsageError for a selector that is none, UserError where neither kind may be listed.
+    """
+    try:
+        parse_query(selector)
+    except SelectorError as error:
+        raise UsageError(f"--selector {selector}: {error}") from None
+    scope = verbs.Scope(namespace="" if everywhere else cluster.namespace, labels=selector)
+    answers = await asyncio.gather(*(_list(cluster, each, scope) for each in RESOURCES))
+    missing = [each for each in answers if isinstance(each, str)]
+    if len(missing) == len(answers):
+        raise missing_permissions(missing)
+    found = [ds for each in answers if not isinstance(each, str) for ds in each]
+    return sorted(found, key=lambda ds: (ds.namespace, ds.name, ds.flavour.value)), missing
+
+
+async def _list(cluster: Cluster, flavour: Flavour, scope: verbs.Scope) -> list[DaemonSet] | str:
+    decode = require_identity(partial(decode_daemonset, flavour=flavour))
+    try:
+        return await cluster.client.read_all(RESOURCES[flavour], decode, scope=scope)
+    except NotServed:
+        return []
+    except Forbidden as error:
+        return missing_permission(error)
 
 
 async def _read(

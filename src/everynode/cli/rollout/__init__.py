@@ -1,0 +1,1 @@
+"""How rollouts are printed: documents for programs, lines and pictures for people."""

@@ -1,0 +1,154 @@
+"""The explanation of a node as it is printed: facts, errors, events, and the command that helps."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api.daemonset import DaemonSet
+from everynode.api.times import format_time
+from everynode.cli.access.cluster import Cluster
+from everynode.cli.access.daemonset_names import RESOURCES, short_name
+from everynode.cli.rollout.advice import advice
+from everynode.cli.rollout.lines import age
+from everynode.cli.rollout.marks import colour_of, mark
+from everynode.cli.rollout.pod_trouble import PodEvent, read_errors, read_events
+from everynode.cli.terminal.style import Style
+from everynode.inspect.evaluate import evaluate
+from everynode.inspect.explain import Explanation, explain_node
+from everynode.inspect.fleet import NodeStanding
+from everynode.inspect.snapshot import SnapshotReader
+
+_WORD: Final = 12  # width of the words on the left
+_INDENT: Final = "  "
+_QUIET: Final = (NodeStanding.UPDATED, NodeStanding.NOT_ELIGIBLE)
+
+
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is told about a node in one rollout."""
+
+    ds: DaemonSet
+    explanation: Explanation
+    errors: tuple[str, ...] = ()
+    events: tuple[PodEvent, ...] = ()
+    commands: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+async def read_reports(
+    cluster: Cluster, sets: Sequence[DaemonSet], node: str, known_commands: Sequence[str]
+) -> list[NodeReport]:
+    """Return the reports on a node, one per DaemonSet; none if no such node exists."""
+    reader = SnapshotReader(cluster.client)
+    reports = []
+    for ds in sets:
+        evaluation = evaluate(await reader.read(ds), cluster.clock.now())
+        found = explain_node(evaluation, node, cluster.clock.now())
+        if found is not None:
+            report = await _read_report(cluster, ds, found, known_commands)
+            missing = (*evaluation.fleet.missing, *report.missing)
+            reports.append(msgspec.structs.replace(report, missing=missing))
+    return reports
+
+
+async def _read_report(
+    cluster: Cluster, ds: DaemonSet, found: Explanation, known_commands: Sequence[str]
+) -> NodeReport:
+    row = found.row
+    commands = tuple(advice(ds, row, known_commands))
+    if row.standing in (*_QUIET, NodeStanding.HELD, NodeStanding.QUEUED):
+        return NodeReport(ds=ds, explanation=found, commands=commands)
+    pod = next((each for each in found.pods if each.name == row.pod), None)
+    errors = await read_errors(cluster.client, ds.namespace, pod.name) if pod is not None else []
+    # The API server refuses a pod to the DaemonSet; then the event is about the DaemonSet.
+    about = pod.uid if pod is not None else ds.uid
+    events = await read_events(cluster.client, ds.namespace, about)
+    return NodeReport(
+        ds=ds,
+        explanation=found,
+        errors=tuple(errors),
+        events=() if isinstance(events, str) else tuple(events),
+        commands=commands,
+        missing=(events,) if isinstance(events, str) else (),
+    )
+
+
+def explanation_lines(reports: Sequence[NodeReport], style: Style, now: float) -> list[str]:
+    """Return the lines about a node; where there are several rollouts, one line for those done."""
+    lines: list[str] = []
+    for report in reports:
+        row = report.explanation.row
+        title = (
+            f"{mark(row.standing, style)} {style.paint(row.node, bold=True)} in "
+            f"{style.paint(short_name(report.ds), bold=True)}, namespace {report.ds.namespace}: "
+            f"{style.paint(row.standing.value, colour_of(row.standing), bold=True)}"
+        )
+        if len(reports) > 1 and row.standing in _QUIET:
+            lines.append(title)
+            continue
+        if lines:
+            lines.append("")
+        lines += [title, "", *(f"{_INDENT}{line}".rstrip() for line in _body(report, style, now))]
+        if len(reports) > 1:
+            lines.append("")
+    return lines
+
+
+def _body(report: NodeReport, style: Style, now: float) -> Iterator[str]:
+    for fact in report.explanation.facts:
+        rule = f" [{fact.rule.upper()}]" if fact.rule else ""
+        yield from _entry(fact.word, f"{fact.text}{rule}", style)
+    for index, error in enumerate(report.errors):
+        yield from _entry("last error" if index == 0 else "", error, style)
+    for index, event in enumerate(report.events):
+        times = f" (x{event.count})" if event.count > 1 else ""
+        text = f"{age(event.last, now)} ago{times} {event.type} {event.reason}: {event.message}"
+        yield from _entry("events" if index == 0 else "", text, style)
+    if report.commands:
+        yield ""
+    for index, command in enumerate(report.commands):
+        word = "what helps" if index == 0 else ""
+        yield f"{style.dim(word)}{' ' * (_WORD - len(word))}{style.paint(command, 'green')}"
+
+
+def _entry(word: str, text: str, style: Style) -> Iterator[str]:
+    width = max(24, style.width - _WORD - len(_INDENT))
+    for index, line in enumerate(textwrap.wrap(style.paint(text), width) or [""]):
+        head = word if index == 0 else ""
+        yield f"{style.dim(head)}{' ' * (_WORD - len(head))}{line}"
+
+
+def report_document(report: NodeReport) -> dict[str, Any]:
+    """Return the report for -o json and -o yaml."""
+    row = report.explanation.row
+    return {
+        "apiVersion": RESOURCES[report.ds.flavour].api_version,
+        "kind": "DaemonSet",
+        "namespace": report.ds.namespace,
+        "name": report.ds.name,
+        "node": row.node,
+        "standing": row.standing.value,
+        "reason": row.reason,
+        "message": row.message,
+        "place": row.place,
+        "pod": row.pod,
+        "facts": [
+            {"about": fact.word, "text": fact.text, "rule": fact.rule.upper()}
+            for fact in report.explanation.facts
+        ],
+        "errors": list(report.errors),
+        "events": [
+            {
+                "type": event.type,
+                "reason": event.reason,
+                "message": event.message,
+                "count": event.count,
+                "last": None if event.last is None else format_time(event.last),
+            }
+            for event in report.events
+        ],
+        "commands": list(report.commands),
+    }

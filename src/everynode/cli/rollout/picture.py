@@ -1,0 +1,209 @@
+"""The picture of one rollout: bar, nodes by zone, budget, pace, and what nodes wait for."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from everynode.cli.access.daemonset_names import short_name
+from everynode.cli.rollout.lines import age, permission_lines, revision_text
+from everynode.cli.rollout.marks import STATE_COLOURS, colour_of, mark
+from everynode.cli.terminal.style import Style
+from everynode.cli.terminal.table import shorten
+from everynode.cli.terminal.text import format_count, format_duration
+from everynode.inspect.fleet import FleetView, NodeRow, NodeStanding, RolloutState
+
+ZONE: Final = "topology.kubernetes.io/zone"
+_INDENT: Final = "  "
+_BAR: Final = 30
+_LABEL: Final = 11  # width of the words on the left
+_MOST_MARKS: Final = 600  # beyond this a bar stands for the nodes of a group
+_MOST_GROUPS: Final = 24
+_NAMED: Final = 3  # nodes that are named for a reason, unless all are asked for
+_ORDER: Final = tuple(NodeStanding)
+_EXPLANATIONS: Final = {
+    RolloutState.STALLED: "nothing moves until what nodes wait for has changed",
+    RolloutState.PAUSED: "the update is paused; nodes stay as they are until it is resumed",
+    RolloutState.HELD: "done as far as partition and selector go; the others keep their revision",
+    RolloutState.ON_DELETE: "OnDelete: a node is updated when its pod is deleted",
+    RolloutState.UNOBSERVED: "the controller has not seen the newest spec; does it run?",
+}
+
+
+def fleet_picture(
+    fleet: FleetView, style: Style, now: float, *, group_by: str = ZONE, all_names: bool = False
+) -> list[str]:
+    """Return the lines of the picture."""
+    lines = [_title(fleet, style, now), ""]
+    lines += [f"{_INDENT}{_bar(fleet, style)}", ""]
+    if fleet.rows:
+        lines += [f"{_INDENT}{line}" for line in _groups(fleet, style, group_by)]
+        lines += ["", *_legend(fleet, style), ""]
+    lines += [f"{_INDENT}{line}" for line in _facts(fleet, style, all_names=all_names)]
+    lines += _closing(fleet, style)
+    return lines
+
+
+def one_line(fleet: FleetView) -> str:
+    """Return how a rollout stands in one line, for output that is no terminal."""
+    counts = fleet.counts
+    numbers = {
+        "updating": counts.updating,
+        "waiting": counts.waiting,
+        "queued": counts.queued,
+        "held": counts.held,
+    }
+    parts = [f"{counts.updated} of {counts.desired} updated", f"{counts.available} available"]
+    parts += [f"{number} {word}" for word, number in numbers.items() if number]
+    parts += [f"{len(names)} {code}" for code, names in fleet.waiting.items()]
+    return f"{short_name(fleet.ds)} {fleet.state.value}: {', '.join(parts)}"
+
+
+def _title(fleet: FleetView, style: Style, now: float) -> str:
+    name = style.paint(short_name(fleet.ds), bold=True)
+    state = style.paint(fleet.state.value, STATE_COLOURS[fleet.state], bold=True)
+    since = age(fleet.started, now)
+    if fleet.started is not None:
+        state += f" for {since}" if fleet.state is RolloutState.COMPLETE else f", begun {since} ago"
+    parts = [
+        f"{name} {state}",
+        f"namespace {fleet.ds.namespace}",
+        f"revision {revision_text(fleet, fleet.target)}",
+        ", ".join(fleet.images),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _bar(fleet: FleetView, style: Style) -> str:
+    counts = fleet.counts
+    full = _BAR * counts.updated // max(1, counts.desired)
+    done, rest = ("━", "━") if style.signs else ("#", "-")
+    if style.signs and not style.coloured:
+        rest = "░"
+    bar = style.paint(done * full, "green") + style.paint(rest * (_BAR - full), "bright_black")
+    return (
+        f"{bar}  {counts.updated:,} of {format_count(counts.desired, 'node')} updated, "
+        f"{counts.available:,} available"
+    )
+
+
+# --- The nodes ---------------------------------------------------------------------------------
+
+
+def _groups(fleet: FleetView, style: Style, group_by: str) -> list[str]:
+    groups: dict[str, list[NodeRow]] = {}
+    for row in fleet.rows:
+        groups.setdefault(row.labels.get(group_by, ""), []).append(row)
+    names = sorted(groups, key=lambda name: (not name, name))
+    width = max(len(name) for name in names)
+    draw = _marks if len(fleet.rows) <= _MOST_MARKS else _share
+    lines = []
+    for name in names[:_MOST_GROUPS]:
+        title = f"{name or '-':<{width}}  " if width else ""
+        first = True
+        for line in draw(groups[name], style, style.width - len(_INDENT) - len(title)):
+            lines.append(f"{title if first else ' ' * len(title)}{line}")
+            first = False
+    if len(names) > _MOST_GROUPS:
+        lines.append(f"… and {len(names) - _MOST_GROUPS} more groups")
+    return lines
+
+
+def _marks(rows: Sequence[NodeRow], style: Style, width: int) -> Iterator[str]:
+    space = " " if style.is_terminal else ""
+    most = max(1, min(50, (width + len(space)) // (1 + len(space))))
+    marks = [mark(row.standing, style) for row in rows]
+    for start in range(0, len(marks), most):
+        yield space.join(marks[start : start + most])
+
+
+def _share(rows: Sequence[NodeRow], style: Style, width: int) -> Iterator[str]:
+    """A bar whose parts are the shares of the standings, and the numbers beside it."""
+    counts = Counter(row.standing for row in rows)
+    cells = _cells(counts, _BAR)
+    bar = "".join(
+        style.paint("█" * cells[each], colour_of(each))
+        if style.coloured
+        else mark(each, style) * cells[each]
+        for each in _ORDER
+    )
+    numbers = ", ".join(f"{counts[each]:,} {each.value}" for each in _ORDER if counts[each])
+    yield f"{bar}  {shorten(numbers, max(10, width - _BAR - 2))}"
+
+
+def _cells(counts: Mapping[NodeStanding, int], width: int) -> dict[NodeStanding, int]:
+    """Divide a width by shares; what exists has at least one cell."""
+    total = sum(counts.values())
+    cells = dict.fromkeys(_ORDER, 0)
+    for each in _ORDER:
+        if counts[each]:
+            cells[each] = max(1, counts[each] * width // total)
+    largest = max(_ORDER, key=lambda each: cells[each])
+    cells[largest] += width - sum(cells.values())
+    return cells
+
+
+def _legend(fleet: FleetView, style: Style) -> list[str]:
+    counts = Counter(row.standing for row in fleet.rows)
+    parts = [
+        (f"{mark(each, style)} {counts[each]:,} {each.value}", len(f"x {counts[each]:,} {each}"))
+        for each in _ORDER
+        if counts[each]
+    ]
+    lines, room = [""], 0
+    for text, length in parts:
+        if lines[-1] and room + length + 3 > style.width - len(_INDENT):
+            lines.append("")
+        gap = "   " if lines[-1] else ""
+        room = len(gap) + length + (room if lines[-1] else 0)
+        lines[-1] += gap + text
+    return [f"{_INDENT}{line}" for line in lines]
+
+
+# --- The facts ---------------------------------------------------------------------------------
+
+
+def _facts(fleet: FleetView, style: Style, *, all_names: bool) -> list[str]:
+    budget = fleet.budget
+    what = "with two pods" if budget.field == "maxSurge" else "down"
+    facts = [
+        (
+            "budget",
+            f"{budget.used} of {budget.promised} {what} ({budget.field}: {budget.written})",
+        )
+    ]
+    if fleet.per_minute is not None and fleet.state is RolloutState.PROGRESSING:
+        left = fleet.seconds_left
+        to_go = f", about {format_duration(round(left))} left" if left is not None else ""
+        facts.append(("pace", f"{fleet.per_minute:.3g} nodes a minute{to_go}"))
+    for index, (code, names) in enumerate(fleet.waiting.items()):
+        shown = names if all_names else names[:_NAMED]
+        more = "" if len(shown) == len(names) else f", … ({len(names) - len(shown)} more)"
+        text = f"{len(names)} {code}: {', '.join(shown)}{more}"
+        facts.append(("waiting" if index == 0 else "", text))
+    lines = []
+    for word, text in facts:
+        wrapped = textwrap.wrap(
+            style.paint(text), max(20, style.width - _LABEL - len(_INDENT)), break_long_words=False
+        )
+        for index, line in enumerate(wrapped):
+            head = word if index == 0 else ""
+            lines.append(f"{style.dim(head)}{' ' * (_LABEL - len(head))}{line}")
+    return lines
+
+
+def _closing(fleet: FleetView, style: Style) -> list[str]:
+    lines = []
+    if fleet.state in _EXPLANATIONS:
+        lines += ["", f"{_INDENT}{fleet.state.value}: {_EXPLANATIONS[fleet.state]}"]
+    first = next((names[0] for names in fleet.waiting.values()), None)
+    if first is not None:
+        lines.append(f"{_INDENT}next: everynode why {first} {short_name(fleet.ds)}{_where(fleet)}")
+    lines += [style.paint(line, "yellow") for line in permission_lines(fleet.missing)]
+    return lines
+
+
+def _where(fleet: FleetView) -> str:
+    return "" if fleet.ds.namespace == "default" else f" -n {fleet.ds.namespace}"

@@ -1,0 +1,35 @@
+"""Output for programs: the option -o, and documents as JSON and YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def output_option(*formats: str) -> Decorator:
+    """Give a command -o with these formats; without it the value is an empty string."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(formats),
+        default=None,
+        callback=lambda context, parameter, value: value or "",
+        help="Print for programs, or more columns; the fields are in docs/command-line.md.",
+    )
+
+
+def print_document(document: Any, form: str) -> None:
+    """Print a document of plain values as json or yaml."""
+    # Late: they take longer to import than a command's --help may take.
+    if form == "json":
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
+        return
+    import yaml
+
+    click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)

@@ -1,0 +1,66 @@
+"""Style: colours and signs where a terminal shows them, plain text everywhere else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from typing import Final, TextIO
+
+import click
+
+from everynode.errors import replace_control_characters
+
+_SIGNS: Final = "●◐✗○◇·━█░"
+_ESCAPES: Final = re.compile("(\x1b\\[[0-9;]*m)")
+_PLAIN_WIDTH: Final = 100  # where the output is no terminal
+
+
+class Style:
+    """What the stream can show."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self.coloured = self.is_terminal and not os.environ.get("NO_COLOR")
+        self.signs = self.is_terminal and _can_encode(stream, _SIGNS)
+
+    @property
+    def width(self) -> int:
+        """How long a line may be."""
+        return shutil.get_terminal_size().columns if self.is_terminal else _PLAIN_WIDTH
+
+    @property
+    def height(self) -> int:
+        """How many lines the terminal shows."""
+        return shutil.get_terminal_size().lines
+
+    def paint(self, text: str, colour: str | None = None, *, bold: bool = False) -> str:
+        """Return the text with its colour; control characters of others become question marks."""
+        clean = replace_control_characters(text)
+        if not self.coloured or not (colour or bold):
+            return clean
+        return click.style(clean, fg=colour, bold=bold or None)
+
+    def dim(self, text: str) -> str:
+        """Return a text that matters less."""
+        return self.paint(text, "bright_black")
+
+
+def cut_line(line: str, width: int) -> str:
+    """Return a painted line, cut to the width; colours take none of it."""
+    room, parts = width, []
+    for part in _ESCAPES.split(line):
+        if part.startswith("\x1b"):
+            parts.append(part)
+            continue
+        parts.append(part[:room])
+        room = max(0, room - len(part))
+    return "".join(parts)
+
+
+def _can_encode(stream: TextIO, text: str) -> bool:
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

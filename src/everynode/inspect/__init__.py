@@ -1,0 +1,1 @@
+"""How a rollout stands: a read-only snapshot of a cluster, and what `decide` says about it."""

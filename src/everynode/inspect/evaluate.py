@@ -1,0 +1,470 @@
+"""Evaluation of a snapshot by the controller's own decision; nothing is written."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api import keys
+from everynode.api.daemonset import DaemonSet, FieldError, IntOrPercent
+from everynode.api.objects import ControllerRevision, Node, NodeMeta, Pod
+from everynode.api.times import seconds
+from everynode.decide.fleet.budget import resolve_limits
+from everynode.decide.ledger import Decision, Ledger
+from everynode.decide.node import reasons
+from everynode.decide.node.assessment import Assessment, Queue
+from everynode.decide.node.availability import available_at, is_ready
+from everynode.decide.node.clock_skew import pod_times
+from everynode.decide.node.reasons import explain_pod
+from everynode.decide.plan import Plan, make_plan
+from everynode.decide.pods.own_pods import OwnPods
+from everynode.decide.pods.patch import node_of
+from everynode.decide.revisions.target import (
+    Revision,
+    TargetChoice,
+    choose_target,
+    read_revision,
+    read_without_template,
+)
+from everynode.decide.view import NodeView
+from everynode.inspect.fleet import (
+    Budget,
+    Counts,
+    FleetView,
+    NodeRow,
+    NodeStanding,
+    RevisionInfo,
+    RolloutState,
+)
+from everynode.inspect.snapshot import Snapshot
+
+CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
+# Queues that are served from the last node name to the first.
+_LAST_FIRST: Final = frozenset(
+    (
+        Queue.REPLACE_UNREADY_NO_BUDGET,
+        Queue.REPLACE_UNREADY,
+        Queue.UPDATE_READY_NO_BUDGET,
+        Queue.UPDATE_READY,
+        Queue.SURGE,
+    )
+)
+_PACE_NODES: Final = 30  # the pace is that of the last nodes
+_PACE_SECONDS: Final = 3600.0
+_NODES_UNKNOWN: Final = "the nodes cannot be listed, so that it is not known what it waits for"
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """A fleet, and the decision that it comes from; without nodes there is no decision."""
+
+    fleet: FleetView
+    plan: Plan
+    assessments: Mapping[str, Assessment]
+    pods: Mapping[str, tuple[Pod, ...]]  # by node
+    nodes: Mapping[str, Node]
+
+
+def evaluate(snapshot: Snapshot, now: float) -> Evaluation:
+    """Return how the rollout stands, as the controller would decide from the same objects."""
+    ds = snapshot.ds
+    stored = [_read_revision(each, ds.uid) for each in snapshot.revisions or ()]
+    choice = _choose(snapshot, stored)
+    faults = [each.fault for each in stored if each.fault is not None]
+    known = [each.revision for each in stored if each.fault is None]
+    planned = msgspec.structs.replace(ds, faults=(*ds.faults, *faults, *choice.faults))
+    plan = make_plan(planned, choice.target, known, choice.from_hash)
+    pods = _by_node(snapshot.pods or ())
+    nodes = {node.name: node for node in snapshot.nodes or ()}
+    ledger = Ledger(plan, _views(nodes, pods, now)) if snapshot.nodes is not None else None
+    assessments: dict[str, Assessment] = {}
+    if ledger is not None:
+        ledger.assess(now)
+        assessments = {each.name: each for each in ledger.assessments()}
+    rows = _rows(plan, nodes, pods, assessments, now)
+    decision = ledger.decide(now, ds.status) if ledger is not None else None
+    fleet = _fleet(snapshot, plan, rows, _Decided(ledger, decision), now)
+    fleet = msgspec.structs.replace(fleet, revisions=_history(stored, plan, snapshot.pods or ()))
+    return Evaluation(fleet, plan, assessments, pods, nodes)
+
+
+def is_complete(ds: DaemonSet) -> bool:
+    """Whether the status says that the newest spec is complete: then nothing else is read."""
+    status = ds.status
+    return (
+        ds.metadata.generation <= status.observed_generation
+        and status.updated >= status.desired
+        and status.available >= status.desired
+    )
+
+
+def summarise(ds: DaemonSet) -> FleetView:
+    """Return how the rollout stands by the status alone, for a DaemonSet that is complete."""
+    status = ds.status
+    conditions = [each for each in status.conditions if each.type == "Complete"]
+    limits = resolve_limits(ds.strategy, status.desired)
+    strategy = ds.strategy
+    surging = strategy.max_surge.value > 0
+    return FleetView(
+        ds=ds,
+        state=RolloutState.COMPLETE,
+        counts=Counts(
+            desired=status.desired,
+            updated=status.updated,
+            ready=status.ready,
+            available=status.available,
+        ),
+        budget=Budget(
+            field="maxSurge" if surging else "maxUnavailable",
+            written=_written(strategy.max_surge if surging else strategy.max_unavailable),
+            promised=limits.max_surge if surging else limits.max_unavailable,
+            used=0,
+        ),
+        status=status,
+        target=status.update_revision,
+        images=_images(ds.template),
+        started=next((seconds(each.last_transition_time) for each in conditions), None),
+    )
+
+
+# --- The input of the decision -----------------------------------------------------------------
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """A stored revision; one without a readable template has a fault."""
+
+    revision: Revision
+    object: ControllerRevision
+    fault: FieldError | None = None
+
+
+def _read_revision(stored: ControllerRevision, uid: str) -> _Stored:
+    found = read_revision(stored, uid)
+    if isinstance(found, FieldError):
+        return _Stored(read_without_template(stored, uid), stored, found)
+    return _Stored(found, stored)
+
+
+def _choose(snapshot: Snapshot, stored: Iterable[_Stored]) -> TargetChoice:
+    counts = Counter(pod.hash for pod in snapshot.pods or ())
+    return choose_target(
+        snapshot.ds,
+        [each.revision for each in stored if each.fault is None],
+        counts,
+        unreadable=[each.revision for each in stored if each.fault is not None],
+    )
+
+
+def _by_node(pods: Iterable[Pod]) -> dict[str, tuple[Pod, ...]]:
+    found: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        found[node_of(pod)].append(pod)
+    return {node: tuple(sorted(here, key=lambda pod: pod.uid)) for node, here in found.items()}
+
+
+def _views(
+    nodes: Mapping[str, Node], pods: Mapping[str, tuple[Pod, ...]], now: float
+) -> list[NodeView]:
+    names = sorted({*nodes, *pods})
+    return [
+        NodeView(
+            name=name,
+            node=nodes.get(name),
+            pods=pods.get(name, ()),
+            ahead=tuple((t, now) for pod in pods.get(name, ()) for t in pod_times(pod) if t > now),
+        )
+        for name in names
+    ]
+
+
+# --- Rows --------------------------------------------------------------------------------------
+
+
+def _rows(
+    plan: Plan,
+    nodes: Mapping[str, Node],
+    pods: Mapping[str, tuple[Pod, ...]],
+    assessments: Mapping[str, Assessment],
+    now: float,
+) -> tuple[NodeRow, ...]:
+    if not assessments:
+        return tuple([_row_without_node(plan, name, pods[name], now) for name in sorted(pods)])
+    places = _places(assessments.values())
+    return tuple(
+        [
+            _row(plan, assessments[name], nodes.get(name), pods.get(name, ()), places.get(name))
+            for name in sorted(assessments)
+        ]
+    )
+
+
+def _row(
+    plan: Plan, made: Assessment, node: Node | None, pods: tuple[Pod, ...], place: int | None
+) -> NodeRow:
+    pod = _shown_pod(plan, pods)
+    standing = _standing(made)
+    return NodeRow(
+        node=made.name,
+        standing=standing,
+        reason=made.reason.code,
+        message=made.reason.text,
+        revision=_revision_of(plan, pod),
+        wanted=made.revision,
+        pod=pod.name if pod is not None else "",
+        ready=pod is not None and is_ready(pod),
+        since=_since(pod),
+        place=place,
+        in_scope=made.in_scope,
+        labels=node.metadata.labels if node is not None else {},
+    )
+
+
+def _row_without_node(plan: Plan, name: str, pods: tuple[Pod, ...], now: float) -> NodeRow:
+    """Return what can be told of a node that the reader may not see."""
+    pod = _shown_pod(plan, pods)
+    assert pod is not None
+    at = available_at(pod, plan.min_ready_seconds)
+    at_target = plan.is_at_target(pod)
+    available = at is not None and at <= now and not pod.terminating
+    reason = reasons.NO_REASON
+    if not available:
+        reason = explain_pod(pod, Node(NodeMeta(name=name)))
+        progressing = pod.terminating or reason.code in reasons.PROGRESSING
+        standing = NodeStanding.UPDATING if progressing else NodeStanding.WAITING
+    else:
+        standing = NodeStanding.UPDATED if at_target else NodeStanding.QUEUED
+    return NodeRow(
+        node=name,
+        standing=standing,
+        reason=reason.code,
+        message=reason.text or ("" if at_target else _NODES_UNKNOWN),
+        revision=_revision_of(plan, pod),
+        pod=pod.name,
+        ready=is_ready(pod),
+        since=_since(pod),
+    )
+
+
+def _standing(made: Assessment) -> NodeStanding:
+    code = made.reason.code
+    if code == reasons.DONE:
+        return NodeStanding.UPDATED
+    if code in (reasons.HELD, reasons.WITHHELD):
+        return NodeStanding.HELD
+    if code in (reasons.TURN, reasons.ON_DELETE):
+        return NodeStanding.QUEUED
+    if code == reasons.NOT_ELIGIBLE:
+        return NodeStanding.NOT_ELIGIBLE
+    return NodeStanding.UPDATING if code in reasons.PROGRESSING else NodeStanding.WAITING
+
+
+def _shown_pod(plan: Plan, pods: tuple[Pod, ...]) -> Pod | None:
+    """Return the pod that stands for a node: one that stays, of the target if there are two."""
+    own = OwnPods(pods)
+    for group in (own.active, own.preparing, own.terminating, own.finished):
+        if group:
+            return next((pod for pod in group if plan.is_at_target(pod)), group[0])
+    return own.all[0] if own.all else None
+
+
+def _revision_of(plan: Plan, pod: Pod | None) -> str:
+    if pod is None:
+        return ""
+    return plan.target_hash if plan.is_at_target(pod) else pod.hash
+
+
+def _since(pod: Pod | None) -> float | None:
+    """Return when the pod became Ready or ceased to be; else when it was created."""
+    if pod is None:
+        return None
+    ready = pod.condition(keys.READY)
+    moment = ready.last_transition_time if ready is not None else None
+    return seconds(moment or pod.metadata.creation_timestamp)
+
+
+def _places(assessments: Iterable[Assessment]) -> dict[str, int]:
+    """Return the place of every queued node, in the order in which the queues are served (R4)."""
+    queues: defaultdict[Queue, list[str]] = defaultdict(list)
+    for each in assessments:
+        if each.queue is not Queue.NONE:
+            queues[each.queue].append(each.name)
+    ordered = [
+        name
+        for queue in sorted(queues)
+        for name in sorted(queues[queue], reverse=queue in _LAST_FIRST)
+    ]
+    return {name: place for place, name in enumerate(ordered, 1)}
+
+
+# --- The whole ---------------------------------------------------------------------------------
+
+
+class _Decided(msgspec.Struct, frozen=True):
+    ledger: Ledger | None
+    decision: Decision | None
+
+    @property
+    def acts(self) -> bool:
+        return self.decision is not None and bool(self.decision.actions)
+
+
+def _fleet(
+    snapshot: Snapshot, plan: Plan, rows: tuple[NodeRow, ...], decided: _Decided, now: float
+) -> FleetView:
+    ds = snapshot.ds
+    status = decided.decision.status if decided.decision is not None else ds.status
+    standings = Counter(row.standing for row in rows)
+    held = decided.ledger.sums.held if decided.ledger is not None else 0
+    counts = Counts(
+        desired=status.desired,
+        updated=status.updated,
+        ready=status.ready,
+        available=status.available,
+        updating=standings[NodeStanding.UPDATING],
+        waiting=standings[NodeStanding.WAITING],
+        queued=standings[NodeStanding.QUEUED],
+        held=held,
+        not_eligible=standings[NodeStanding.NOT_ELIGIBLE],
+    )
+    state = _state(snapshot, plan, rows, counts, acts=decided.acts)
+    per_minute = _pace(plan, snapshot.pods or (), now)
+    return FleetView(
+        ds=ds,
+        state=state,
+        counts=counts,
+        budget=_budget(plan, decided.ledger, counts),
+        status=status,
+        rows=rows,
+        target=plan.target_hash,
+        images=_images(ds.template),
+        started=_started(snapshot, plan),
+        per_minute=per_minute,
+        seconds_left=_seconds_left(state, counts, per_minute),
+        missing=snapshot.missing,
+    )
+
+
+def _state(
+    snapshot: Snapshot, plan: Plan, rows: tuple[NodeRow, ...], counts: Counts, *, acts: bool
+) -> RolloutState:
+    ds = snapshot.ds
+    if ds.metadata.generation > ds.status.observed_generation:
+        return RolloutState.UNOBSERVED
+    if counts.updated >= counts.desired and counts.available >= counts.desired:
+        return RolloutState.COMPLETE
+    if counts.updating or acts:
+        return RolloutState.PROGRESSING
+    if plan.rolling and ds.strategy.paused:
+        return RolloutState.PAUSED
+    if any(row.standing is NodeStanding.WAITING and row.in_scope for row in rows):
+        return RolloutState.STALLED
+    if not plan.rolling:
+        return RolloutState.ON_DELETE
+    return RolloutState.HELD if counts.held else RolloutState.STALLED
+
+
+def _budget(plan: Plan, ledger: Ledger | None, counts: Counts) -> Budget:
+    strategy = plan.ds.strategy
+    limits = resolve_limits(strategy, counts.desired)
+    if plan.surging:
+        used = ledger.sums.two_pods if ledger is not None else 0
+        return Budget(
+            field="maxSurge",
+            written=_written(strategy.max_surge),
+            promised=limits.max_surge,
+            used=used,
+        )
+    used = ledger.sums.down if ledger is not None else counts.desired - counts.available
+    return Budget(
+        field="maxUnavailable",
+        written=_written(strategy.max_unavailable),
+        promised=limits.max_unavailable,
+        used=used,
+    )
+
+
+def _written(amount: IntOrPercent) -> str:
+    return f"{amount.value}%" if amount.percent else str(amount.value)
+
+
+def _pace(plan: Plan, pods: Iterable[Pod], now: float) -> float | None:
+    """Return how many nodes became available at the target per minute, over the last of them."""
+    times = []
+    for pod in pods:
+        ready = pod.condition(keys.READY)
+        if ready is None or ready.status != "True" or not plan.is_at_target(pod):
+            continue
+        moment = seconds(ready.last_transition_time)
+        if moment is not None and now - _PACE_SECONDS <= moment <= now:
+            times.append(moment)
+    recent = sorted(times)[-_PACE_NODES:]
+    if len(recent) < 3 or now <= recent[0]:
+        return None
+    return (len(recent) - 1) / (now - recent[0]) * 60
+
+
+def _seconds_left(state: RolloutState, counts: Counts, per_minute: float | None) -> float | None:
+    remaining = counts.desired - counts.held - counts.updated
+    if state is not RolloutState.PROGRESSING or not per_minute or remaining <= 0:
+        return None
+    return remaining / per_minute * 60
+
+
+def _started(snapshot: Snapshot, plan: Plan) -> float | None:
+    """Return when the rollout began or was complete: since when the condition says so.
+
+    Without that condition (another controller is at work) it is the age of the target revision.
+    """
+    for condition in snapshot.ds.status.conditions:
+        if condition.type == "Complete":
+            return seconds(condition.last_transition_time)
+    for stored in snapshot.revisions or ():
+        if stored.metadata.name == plan.target.name:
+            return seconds(stored.metadata.creation_timestamp)
+    return None
+
+
+# --- The history -------------------------------------------------------------------------------
+
+
+def _history(
+    stored: Iterable[_Stored], plan: Plan, pods: Iterable[Pod]
+) -> tuple[RevisionInfo, ...]:
+    counts = Counter(_revision_of(plan, pod) for pod in pods)
+    found = [
+        RevisionInfo(
+            number=each.revision.number,
+            hash=each.revision.hash,
+            name=each.revision.name,
+            created=seconds(each.object.metadata.creation_timestamp),
+            cause=each.object.metadata.annotations.get(CHANGE_CAUSE, ""),
+            images=_images(each.revision.template),
+            template=each.revision.template,
+            pods=counts[each.revision.hash],
+            target=each.revision.hash == plan.target_hash,
+        )
+        for each in stored
+    ]
+    return tuple(sorted(found, key=lambda each: (each.number, each.name)))
+
+
+class _Container(msgspec.Struct):
+    image: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    containers: list[_Container] = []
+
+
+class _Template(msgspec.Struct):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+def _images(template: bytes) -> tuple[str, ...]:
+    try:
+        decoded: Any = msgspec.json.decode(template, type=_Template)
+    except (msgspec.MsgspecError, RecursionError):
+        return ()
+    return tuple(each.image for each in decoded.spec.containers)

@@ -1,0 +1,119 @@
+"""Snapshot: what a reader may see of one DaemonSet, its pods, its revisions and the nodes.
+
+Every list is filtered by the server and read page by page. Where the reader lacks a right, the
+snapshot names it and holds the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+import msgspec
+
+from everynode.api.daemonset import DaemonSet
+from everynode.api.decode import require_identity
+from everynode.api.keys import REVISION_HASH
+from everynode.api.objects import ControllerRevision, Node, Pod
+from everynode.controller.requests import selected_by
+from everynode.decide.revisions.ownership import is_owner
+from everynode.kube.client import Client
+from everynode.kube.errors import Forbidden, Gone
+from everynode.kube.permissions import missing_permission
+from everynode.kube.resources import NODES, PODS, REVISIONS, Resource
+from everynode.kube.verbs import EVERYTHING, Scope
+from everynode.kube.watch.decode import Decoder
+
+T = TypeVar("T", Node, Pod, ControllerRevision)
+Owned = TypeVar("Owned", Pod, ControllerRevision)
+_LIST_ATTEMPTS: Final = 3  # a page token expires while a large list is read slowly
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """One DaemonSet and what belongs to it; None where the reader may not list it."""
+
+    ds: DaemonSet
+    nodes: tuple[Node, ...] | None
+    pods: tuple[Pod, ...] | None  # own pods only
+    revisions: tuple[ControllerRevision, ...] | None
+    missing: tuple[str, ...] = ()  # permissions, as a role would grant them
+
+
+class SnapshotReader:
+    """Reads snapshots of several DaemonSets; the nodes are read once for all of them."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._pod = require_identity(Decoder(Pod).one)
+        self._revision = require_identity(Decoder(ControllerRevision).one)
+        self._nodes: asyncio.Task[tuple[Node, ...] | str] | None = None
+
+    async def read(self, ds: DaemonSet) -> Snapshot:
+        """Return the snapshot of a DaemonSet; raises KubeError for anything but a missing right."""
+        if self._nodes is None:
+            self._nodes = asyncio.create_task(self._list(NODES, Decoder(Node).one, EVERYTHING))
+        scope = selected_by(ds)
+        if scope is None:  # the selector is empty or invalid: the DaemonSet can own nothing
+            return Snapshot(ds, _found(await self._nodes), (), ())
+        labelled = Scope(namespace=ds.namespace, labels=f"{scope.labels},{REVISION_HASH}")
+        nodes, pods, revisions = await asyncio.gather(
+            self._nodes,
+            self._list(PODS, self._pod, labelled),
+            self._list(REVISIONS, self._revision, scope),
+        )
+        return Snapshot(
+            ds,
+            _found(nodes),
+            None if isinstance(pods, str) else owned_by(ds, pods),
+            None if isinstance(revisions, str) else owned_by(ds, revisions),
+            tuple([each for each in (nodes, pods, revisions) if isinstance(each, str)]),
+        )
+
+    async def read_history(self, ds: DaemonSet, *, with_pods: bool) -> Snapshot:
+        """Return the revisions of a DaemonSet, and its pods if they are to be counted."""
+        scope = selected_by(ds)
+        if scope is None:
+            return Snapshot(ds, None, (), ())
+        labelled = Scope(namespace=ds.namespace, labels=f"{scope.labels},{REVISION_HASH}")
+        revisions = await self._list(REVISIONS, self._revision, scope)
+        pods = await self._list(PODS, self._pod, labelled) if with_pods else ()
+        return Snapshot(
+            ds,
+            None,
+            None if isinstance(pods, str) else owned_by(ds, pods),
+            None if isinstance(revisions, str) else owned_by(ds, revisions),
+            tuple([each for each in (revisions, pods) if isinstance(each, str)]),
+        )
+
+    async def _list(
+        self, resource: Resource, decode: Callable[[bytes], T], scope: Scope
+    ) -> tuple[T, ...] | str:
+        """Return the objects, or the permission that is missing."""
+        for attempt in range(_LIST_ATTEMPTS):
+            try:
+                return tuple(await self._client.read_all(resource, decode, scope=scope))
+            except Forbidden as error:
+                return missing_permission(error)
+            except Gone:
+                if attempt == _LIST_ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+
+def _found(answer: tuple[T, ...] | str) -> tuple[T, ...] | None:
+    return None if isinstance(answer, str) else answer
+
+
+def owned_by(ds: DaemonSet, items: Iterable[Owned]) -> tuple[Owned, ...]:
+    """Return the pods or revisions that the DaemonSet controls."""
+    return tuple([item for item in items if _controls(ds, item)])
+
+
+def _controls(ds: DaemonSet, item: Pod | ControllerRevision) -> bool:
+    controller = item.metadata.controller
+    return (
+        controller is not None
+        and item.metadata.namespace == ds.namespace
+        and is_owner(ds, controller)
+    )
