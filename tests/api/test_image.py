@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from everynode.api.image import full_reference, same_image
+from everynode.api.image import full_reference, repository, same_image
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -25,6 +25,21 @@ DIGEST = "sha256:" + "0" * 64
 )
 def test_a_short_reference_is_spelled_out(short: str, full: str) -> None:
     assert full_reference(short) == full
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("agent", "agent"),
+        ("agent:2", "agent"),
+        ("registry.example/agent@sha256:abc", "registry.example/agent"),
+        ("registry.example:5000/agent", "registry.example:5000/agent"),
+        ("registry.example:5000/team/agent:1.0", "registry.example:5000/team/agent"),
+        (f"registry.example:5000/agent:2@{DIGEST}", "registry.example:5000/agent"),
+    ],
+)
+def test_the_repository_is_the_reference_without_tag_and_digest(image: str, name: str) -> None:
+    assert repository(image) == name
 
 
 def test_a_port_is_no_tag() -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from everynode.forecast.prepared_manifest import (
     prepare_manifest,
-    repository,
     with_previous_images,
     without_rollout_limits,
 )
@@ -48,21 +47,6 @@ def test_priorities_of_the_system_stay() -> None:
     manifest = daemonset(template={"priorityClassName": "system-node-critical"})
     spec = prepare_manifest(manifest)["spec"]["template"]["spec"]
     assert spec["priorityClassName"] == "system-node-critical"
-
-
-@pytest.mark.parametrize(
-    ("image", "name"),
-    [
-        ("agent", "agent"),
-        ("agent:1.0", "agent"),
-        ("registry.example:5000/team/agent:1.0", "registry.example:5000/team/agent"),
-        ("registry.example:5000/agent", "registry.example:5000/agent"),
-        ("registry.example/agent@sha256:abc", "registry.example/agent"),
-        ("registry.example/agent:1@sha256:abc", "registry.example/agent"),
-    ],
-)
-def test_an_image_without_its_version(image: str, name: str) -> None:
-    assert repository(image) == name
 
 
 def test_what_ran_before_differs_in_its_images_alone() -> None:

@@ -27,6 +27,12 @@ def full_reference(image: str) -> str:
     return f"{path}/{name}:{tag if colon else 'latest'}"
 
 
+def repository(image: str) -> str:
+    """Return the reference without tag and digest; a colon before the last slash is a port's."""
+    path, slash, name = image.partition("@")[0].rpartition("/")
+    return f"{path}{slash}{name.partition(':')[0]}"
+
+
 def same_image(one: str, other: str) -> bool:
     """Whether both references mean the same repository at the same tag or digest."""
     return bool(one and other) and full_reference(one) == full_reference(other)

@@ -49,6 +49,12 @@ PULLER: Final = "everynode.io/puller"
 PULLED: Final = "everynode.io/pulled"
 FIELD_MANAGER: Final = "everynode"
 
+# The priority classes that every cluster has
+SYSTEM_PRIORITIES: Final = {
+    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": 2_000_000_000,
+}
+
 # Taints of the node controller
 TAINT_NOT_READY: Final = "node.kubernetes.io/not-ready"
 TAINT_UNREACHABLE: Final = "node.kubernetes.io/unreachable"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from everynode.api.crd import crd
-from everynode.apiserver.resources.workloads import SYSTEM_CLASSES
+from everynode.api.keys import SYSTEM_PRIORITIES
 
 Object = dict[str, Any]
 
@@ -35,7 +35,7 @@ def bootstrap_objects() -> list[tuple[str, Object]]:
                 "description": _PRIORITY_CLASS_DESCRIPTIONS[name],
             },
         )
-        for name, value in SYSTEM_CLASSES.items()
+        for name, value in SYSTEM_PRIORITIES.items()
     ]
     definitions = [("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd())]
     return [*namespaces, *classes, *definitions]

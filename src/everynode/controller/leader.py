@@ -139,19 +139,9 @@ class Election:
         self._reported_holder = ""
 
     @property
-    def leading(self) -> bool:
-        """Whether we hold the lease and may still write."""
-        return self._leading.is_set() and self.write_budget_seconds() > 0
-
-    @property
     def holder(self) -> str:
         """The identity that holds the lease, as last read."""
         return self._lease.spec.holder_identity if self._lease else ""
-
-    @property
-    def may_write_until(self) -> float:
-        """The monotonic time after which no write may begin."""
-        return self._renewed[0] + self._terms.deadline if self._renewed else float("-inf")
 
     def write_budget_seconds(self) -> float:
         """Return how many seconds a write begun now may take; zero when none may begin."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, Final
 
+from everynode.api.image import repository
+
 Object = dict[str, Any]
 
 NAMESPACE: Final = "default"
@@ -56,13 +58,6 @@ def without_rollout_limits(manifest: Object) -> Object:
     prepared["spec"].pop("scaleStrategy", None)
     prepared["metadata"].pop("annotations", None)
     return prepared
-
-
-def repository(image: str) -> str:
-    """An image without its tag and its digest; a colon before the last slash separates a port."""
-    name = image.partition("@")[0]
-    head, slash, tail = name.rpartition("/")
-    return f"{head}{slash}{tail.partition(':')[0]}"
 
 
 def _pod_spec(manifest: Object) -> Object:

@@ -51,6 +51,14 @@ def test_a_file_gives_back_the_plan(seed: int, tmp_path: Path) -> None:
         ),
         (b'{"seed":1,"nodes":1,"manifests":[{"apiVersion":"v1"}]}', "has no DaemonSet"),
         (b'{"seed":1,"nodes":1,"manifests":[],"happenings":[{"what":"fly"}]}', "'fly' is nothing"),
+        (
+            b'{"seed":1,"nodes":1,"manifests":[],"happenings":[{"what":"crash","args":{"index":"x"}}]}',
+            "the arguments of 'crash'",
+        ),
+        (
+            b'{"seed":1,"nodes":1,"manifests":[],"happenings":[{"what":"crash","at":1e12}]}',
+            "2592000 seconds, and not longer",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_played_is_refused_in_one_line(

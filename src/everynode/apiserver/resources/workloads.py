@@ -7,6 +7,7 @@ from typing import Any, Final
 from everynode.api.daemonset import FieldError
 from everynode.api.defaults import default_template
 from everynode.api.int_or_percent import parse_int_or_percent
+from everynode.api.keys import SYSTEM_PRIORITIES
 from everynode.api.validation.field_errors import (
     IMMUTABLE,
     at_least_zero,
@@ -23,10 +24,6 @@ Object = dict[str, Any]
 
 _MAX_USER_PRIORITY: Final = 1_000_000_000
 _POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
-SYSTEM_CLASSES: Final = {
-    "system-node-critical": 2_000_001_000,
-    "system-cluster-critical": 2_000_000_000,
-}
 
 
 class SpecAndStatusStrategy(ResourceStrategy):
@@ -186,7 +183,7 @@ class PriorityClassStrategy(ResourceStrategy):
     def validate_create(self, obj: Object, context: StrategyContext) -> list[FieldError]:
         """Check that names and values are not reserved for the system."""
         name, value = obj["metadata"]["name"], obj.get("value", 0)
-        if name.startswith("system-") and SYSTEM_CLASSES.get(name) != value:
+        if name.startswith("system-") and SYSTEM_PRIORITIES.get(name) != value:
             why = "priority class names with 'system-' prefix are reserved for system use only."
             known = f"error: {name} is not a known system priority class"
             return [forbidden("metadata.name", f"{why} {known}")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 
+from everynode.api.image import repository
 from everynode.components.kubelet.behaviour import Behaviour, ImageOverrides
 
 
@@ -12,13 +13,7 @@ from everynode.components.kubelet.behaviour import Behaviour, ImageOverrides
 def image_id(image: str) -> str:
     """The imageID that a container runtime reports: repository and digest."""
     name, at, digest = image.partition("@")
-    return f"{_repository(name)}@{digest if at else f'sha256:{_digest(name)}'}"
-
-
-def _repository(name: str) -> str:
-    """The name without its tag; a colon before the last slash separates a port."""
-    head, slash, tail = name.rpartition("/")
-    return f"{head}{slash}{tail.partition(':')[0]}"
+    return f"{repository(image)}@{digest if at else f'sha256:{_digest(name)}'}"
 
 
 @lru_cache(maxsize=4096)

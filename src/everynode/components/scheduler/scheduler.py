@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sortedcontainers import SortedList
 
+from everynode.api.keys import SYSTEM_PRIORITIES
 from everynode.api.times import format_time
 from everynode.clock import Clock
 from everynode.components.events import EventRecorder, InvolvedObject
@@ -40,10 +41,6 @@ NAME: Final = "default-scheduler"
 _YIELD_EVERY: Final = 64  # pods scheduled before other tasks get a turn
 _MAX_FEASIBLE: Final = 100  # feasible nodes after which the search ends, as in kube-scheduler
 _RETRY: Final = 1.0
-SYSTEM_PRIORITIES: Final = {
-    "system-node-critical": 2_000_001_000,
-    "system-cluster-critical": 2_000_000_000,
-}
 
 
 class Scheduler:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from everynode.sim.actions.arguments import argument_error
 from everynode.sim.actions.catalogue import NAMES
 from everynode.sim.actions.context import DAEMONSET_RESOURCES
 from everynode.sim.faults.active import REQUEST_FAULTS
@@ -19,6 +20,7 @@ _USUAL = ("selector", "template", "updateStrategy")
 _MOST_BYTES: Final = 32 * 1024 * 1024
 _MOST_NODES: Final = 10_000  # the same limit as for a forecast
 _MOST_CONTROLLERS: Final = 16
+_LONGEST: Final = 30 * 86_400.0  # simulated seconds
 
 
 class ReplayError(ValueError):
@@ -47,18 +49,21 @@ def load(path: Path) -> Plan:
         plan = decode(content)
     except (ValueError, RecursionError) as error:
         raise ReplayError(f"{path} is no replay file: {error}") from None
-    wrong = next(_faults(plan), "")
+    wrong = next(filter(None, _faults(plan)), "")
     if wrong:
         raise ReplayError(f"{path} cannot be played: {wrong}")
     return plan
 
 
 def _faults(plan: Plan) -> Iterator[str]:
-    """Yield every reason why the plan cannot be played."""
+    """Yield every reason why the plan cannot be played; empty ones are none."""
     if plan.nodes < 1 or plan.controllers < 1:
         yield "it needs a node and a controller"
     if plan.nodes > _MOST_NODES or plan.controllers > _MOST_CONTROLLERS:
         yield f"it may have {_MOST_NODES} nodes and {_MOST_CONTROLLERS} controllers, and not more"
+    times = [(each.at, each.seconds) for each in plan.actions]
+    if max(plan.quiet_at, plan.patience, *(second for pair in times for second in pair)) > _LONGEST:
+        yield f"it may last {_LONGEST:.0f} seconds, and not longer"
     for manifest in plan.manifests:
         if manifest.get("apiVersion") not in DAEMONSET_RESOURCES:
             yield f"apiVersion {manifest.get('apiVersion')!r} has no DaemonSet"
@@ -67,6 +72,8 @@ def _faults(plan: Plan) -> Iterator[str]:
     for action in plan.actions:
         if action.name not in KNOWN:
             yield f"{action.name!r} is nothing that can happen"
+        else:
+            yield argument_error(action, controllers=plan.controllers)
 
 
 def _named(metadata: object) -> bool:
