@@ -14,6 +14,7 @@ from everynode.api import keys
 from everynode.sim.plans.builders import at, at_request, set_image, set_rolling_update
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Object, Plan, Timing
+from tests.sim.health_plans import HEALTH
 from tests.sim.intrusion_plans import INTRUSIONS
 
 _ONE: Final = {"maxUnavailable": 1}
@@ -499,6 +500,7 @@ REGRESSION_PLANS: Final[dict[str, Plan]] = {
     for some in (
         *(_BUDGET, _HELD, _PODS, _EVICTED, _RELEASES, _OTHERS, _SERVER, _LEADING),
         INTRUSIONS,
+        HEALTH,
     )
     for name, plan in some.items()
 }

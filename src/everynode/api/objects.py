@@ -286,6 +286,8 @@ class StateTerminated(Partial, frozen=True):
     exit_code: int = 0
     reason: str = ""
     finished_at: datetime | None = None
+    started_at: datetime | None = None
+    container_id: str = msgspec.field(default="", name="containerID")
 
 
 class StateRunning(Partial, frozen=True):
@@ -312,6 +314,7 @@ class ContainerStatus(Partial, frozen=True):
     ready: bool = False
     restart_count: int = 0
     state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()  # of the container before the last restart
     resources: Resources | None = None
 
 

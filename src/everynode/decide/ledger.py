@@ -21,6 +21,7 @@ from everynode.decide.fleet.budget import (
     BudgetCounts,
     Limits,
     Unreachable,
+    count_down,
     is_outage,
     replace_unready_room,
     resolve_limits,
@@ -339,6 +340,8 @@ class Ledger:
 
     def _surge(self, turn: _Round) -> None:
         limit = turn.limits.max_surge
+        if self.sums.target_proven:
+            self._change(turn, Queue.END_SURGE, turn.changes, last_first=True)
         self._create(turn, Queue.CREATE_BESIDE_TERMINATING, self._surge_room(limit))
         self._create(turn, Queue.SURGE, self._surge_room(limit), last_first=True)
 
@@ -351,7 +354,9 @@ class Ledger:
         sums = self.sums
         return with_unreachable(
             BudgetCounts(
-                down=sums.down, under_way=sums.under_way, target_available=sums.target_available
+                down=count_down(sums.down, sums.unproven, target_proven=sums.target_proven),
+                under_way=sums.under_way,
+                target_available=sums.target_available,
             ),
             Unreachable(
                 nodes=sums.unreachable,

@@ -6,7 +6,13 @@ import pytest
 
 from everynode.api.objects import Pod
 from everynode.api.times import format_time
-from everynode.decide.node.clock_skew import effective_time, has_future_time, pod_times
+from everynode.decide.node.clock_skew import (
+    behind_by,
+    effective_time,
+    has_future_time,
+    kubelet_time,
+    pod_times,
+)
 from tests.support.samples import NOW, pod, pod_json, read_pod
 
 MOMENT = datetime.fromtimestamp(NOW, UTC)
@@ -48,3 +54,31 @@ def test_every_time_that_something_may_wait_for_is_looked_at(found: Pod) -> None
 
 def test_when_a_pod_is_to_be_gone_may_lie_in_the_future() -> None:
     assert not has_future_time(pod(metadata={"deletionTimestamp": format_time(NOW + 30)}), MOMENT)
+
+
+def test_a_restarted_container_has_a_time_that_is_looked_at() -> None:
+    running = {"state": {"running": {"startedAt": format_time(NOW + 1)}}}
+    assert not has_future_time(later(containerStatuses=[{"name": "a", **running}]), MOMENT)
+    restarted = later(containerStatuses=[{"name": "a", "restartCount": 1, **running}])
+    assert has_future_time(restarted, MOMENT)
+
+
+def test_a_kubelet_that_starts_a_pod_before_it_exists_has_a_clock_that_is_behind() -> None:
+    created, hour_before = NOW - 100, format_time(NOW - 3700)
+    initialized = {"type": "Initialized", "lastTransitionTime": hour_before}
+    made = pod_json()
+    made["metadata"]["creationTimestamp"] = format_time(created)
+    made["status"] |= {"startTime": hour_before, "conditions": [initialized]}
+    behind = read_pod(made)
+    assert behind_by(behind) == 3600.0
+    assert kubelet_time(behind, datetime.fromtimestamp(NOW - 3650, UTC)) == NOW - 50
+
+
+def test_one_odd_start_time_does_not_make_a_clock_be_behind() -> None:
+    made = pod_json()
+    made["metadata"]["creationTimestamp"] = format_time(NOW - 100)
+    made["status"]["startTime"] = "1970-01-01T00:00:00Z"
+    made["status"]["conditions"] = [
+        {"type": "Initialized", "lastTransitionTime": format_time(NOW - 99)}
+    ]
+    assert behind_by(read_pod(made)) == 0.0

@@ -39,6 +39,15 @@ def resolve_limits(strategy: UpdateStrategy, desired: int) -> Limits:
     return Limits(max_unavailable=unavailable, max_surge=surge)
 
 
+def count_down(down: int, unproven: int, *, target_proven: int) -> int:
+    """Return how many reachable nodes count as down.
+
+    Until the target is proven on a node, all nodes count that are up only by an unproven target
+    pod: without minReadySeconds a container that crashes at once is Ready for a moment.
+    """
+    return down if target_proven else down + unproven
+
+
 class Unreachable(msgspec.Struct, frozen=True, gc=False):
     """Counts of the nodes in scope whose kubelet does not report (Ready is Unknown)."""
 

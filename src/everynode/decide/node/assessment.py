@@ -27,6 +27,7 @@ class Queue(enum.IntEnum):
     UPDATE_READY = 6  # a Ready old pod; the node goes down with it
     CREATE_BESIDE_TERMINATING = 7  # surge: a pod beside one that terminates
     SURGE = 8  # surge: a target pod beside a Ready old one
+    END_SURGE = 9  # surge: an old pod beside an available target pod that proves nothing yet
 
 
 class NodeCounts(NamedTuple):
@@ -48,6 +49,8 @@ class NodeCounts(NamedTuple):
     down: int = 0
     under_way: int = 0  # unready pods on other nodes wait for it
     target_available: int = 0
+    target_proven: int = 0  # nodes with a target pod that shows that the target works
+    unproven: int = 0  # nodes that are up only by a target pod that does not show it yet
     # Nodes in scope whose kubelet does not report:
     unreachable: int = 0
     unreachable_down: int = 0

@@ -6,7 +6,7 @@ from everynode.api import keys
 from everynode.api.objects import Condition, Pod
 from everynode.api.times import seconds
 from everynode.decide.inplace.state import has_unfinished_update, read_state, started_at
-from everynode.decide.node.clock_skew import FutureTimes, effective_time
+from everynode.decide.node.clock_skew import FutureTimes, behind_by, effective_time
 
 
 def is_ready(pod: Pod) -> bool:
@@ -30,12 +30,14 @@ def available_at(pod: Pod, min_ready_seconds: int, ahead: FutureTimes = ()) -> f
         return None
     if min_ready_seconds <= 0:
         return 0.0
-    kinds = [keys.READY, *(gate.condition_type for gate in pod.spec.readiness_gates)]
-    since = [_since(pod, pod.condition(kind)) for kind in kinds]
+    since = [_since(pod, pod.condition(gate.condition_type)) for gate in pod.spec.readiness_gates]
     since.append(_resized_at(pod))
+    ready_at = _since(pod, pod.condition(keys.READY))
     if ahead:
         since = [effective_time(moment, ahead) for moment in since]
-    return max(since) + min_ready_seconds
+        ready_at = effective_time(ready_at, ahead)
+    # Only Ready is written by the node.
+    return max(ready_at + behind_by(pod), *since) + min_ready_seconds
 
 
 def _since(pod: Pod, condition: Condition | None) -> float:

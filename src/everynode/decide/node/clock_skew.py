@@ -1,8 +1,11 @@
-"""Clock skew: times of a pod that are in the future count from when we first saw them.
+"""Clock skew: times that nodes write are bounded by the API server's clock and by ours.
 
-The clock of a node may be ahead of ours, our clock may have been set back, and any client may write
-any time. Without this rule a back-off or a timeout would wait until that time. When a time was
-first seen is part of the node's view. It is not stored: a restarted controller starts again.
+- A time in the future counts from when we first saw it. The clock of a node may be ahead of ours,
+  our clock may have been set back, and any client may write any time. Without this rule a back-off
+  or a timeout would wait until that time. When a time was first seen is part of the node's view. It
+  is not stored: a restarted controller starts again.
+- A pod cannot start before it exists. If its kubelet says so, the node's clock is behind, and the
+  times that this kubelet writes are corrected by as much.
 """
 
 from __future__ import annotations
@@ -24,6 +27,26 @@ def effective_time(moment: float, ahead: FutureTimes) -> float:
         if time == moment:
             return seen_at
     return moment
+
+
+def behind_by(pod: Pod) -> float:
+    """Return by how many seconds the clock of the pod's node is behind, as far as the pod shows.
+
+    Two times that the kubelet wrote must show it, so that one odd start time moves nothing.
+    """
+    created, started = pod.metadata.creation_timestamp, pod.status.start_time
+    if created is None or started is None or seconds(started) >= seconds(created):
+        return 0.0
+    condition = pod.condition("Initialized")
+    if condition is None or condition.last_transition_time is None:
+        return 0.0
+    first = max(seconds(started), seconds(condition.last_transition_time))
+    return max(0.0, seconds(created) - first)
+
+
+def kubelet_time(pod: Pod, moment: datetime, ahead: FutureTimes = ()) -> float:
+    """Return when something happened to which the pod's kubelet gave this time."""
+    return effective_time(seconds(moment), ahead) + behind_by(pod)
 
 
 def has_future_time(pod: Pod, now: datetime) -> bool:
@@ -55,9 +78,12 @@ def _times(pod: Pod) -> Iterator[datetime]:
         if condition.last_transition_time is not None:
             yield condition.last_transition_time
     for status in pod.status.container_statuses:
-        ended = status.state.terminated
+        ended, running = status.state.terminated, status.state.running
         if ended is not None and ended.finished_at is not None:
             yield ended.finished_at
+        # The start of a container matters only after a restart (see `proof`).
+        if status.restart_count and running is not None and running.started_at is not None:
+            yield running.started_at
 
 
 def _begun_at(pod: Pod) -> float | None:

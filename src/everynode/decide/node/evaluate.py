@@ -167,6 +167,9 @@ def _explain_active_pod(node: NodeState, pod: Pod) -> Waiting:
         late_code, timeout = _TIMEOUTS[reason.code]
         late_at = reached_revision_at(pod, node.view.ahead) + plan.min_ready_seconds + timeout
         return Waiting(reason if node.now < late_at else Reason(late_code, reason.text), late_at)
+    if pod.uid in node.unsteady:
+        text = f"pod {pod.name} restarted; it counts as down until it has run for 5 minutes"
+        return Waiting(Reason(reasons.RESTARTED, text))
     if pod is node.kept_target:
         if len(node.pods.all) == 1:
             return Waiting(reasons.NO_REASON)

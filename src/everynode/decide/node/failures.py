@@ -11,7 +11,7 @@ from typing import Final
 
 from everynode.api.objects import Pod
 from everynode.api.times import seconds
-from everynode.decide.node.clock_skew import FutureTimes, effective_time
+from everynode.decide.node.clock_skew import FutureTimes, behind_by, effective_time
 
 FIRST_DELAY: Final = 1.0
 LONGEST_DELAY: Final = 900.0
@@ -58,7 +58,9 @@ def ended_at(pod: Pod, ahead: FutureTimes = ()) -> float:
         ]
     if not ends and pod.status.start_time is not None:
         ends = [seconds(pod.status.start_time)]
-    return max([effective_time(end, ahead) for end in ends] + [_created_at(pod, ahead)])
+    behind = behind_by(pod)
+    ends = [effective_time(end, ahead) + behind for end in ends]
+    return max([*ends, _created_at(pod, ahead)])
 
 
 def _ran_long(pod: Pod, ahead: FutureTimes) -> bool:

@@ -14,6 +14,8 @@ from everynode.decide.node.assessment import NodeCounts, TargetFacts, earliest
 from everynode.decide.node.availability import available_at, is_ready
 from everynode.decide.node.clock_skew import FutureTimes, effective_time
 from everynode.decide.node.eligibility import eligibility_for
+from everynode.decide.node.proof import PROVEN_AFTER, proven_at, steady_at
+from everynode.decide.node.sickness import sick_at
 from everynode.decide.plan import Plan
 from everynode.decide.pods.own_pods import OwnPods, age_order
 from everynode.decide.view import NodeView, WriteKind
@@ -49,10 +51,12 @@ class NodeState:
         "old_pods",
         "plan",
         "pods",
+        "proven",
         "reachable",
         "released",
         "target_pods",
         "under_way",
+        "unsteady",
         "up",
         "view",
     )
@@ -80,6 +84,7 @@ class NodeState:
         self._find_revision()
         changes_at = self._find_available_pods()
         self._find_kept_pods()
+        changes_at = earliest(now, changes_at, self._find_proof())
         self.under_way = in_scope and self.eligible.should_continue and self._is_under_way()
         self.blocks_replacements = False
         if self.under_way:
@@ -122,6 +127,28 @@ class NodeState:
         self.up = self.available - written if written else self.available
         return next_at
 
+    def _find_proof(self) -> float | None:
+        """Find out whether the target is proven here (R4); return when that changes.
+
+        A target pod whose container restarted lately is not up, even if it is available.
+        """
+        self.unsteady: list[str] = []
+        self.proven = False
+        next_at: float | None = None
+        for pod in self.target_pods:
+            if pod.uid not in self.up:
+                continue
+            until = steady_at(pod, self.view.ahead)
+            if until > self.now:
+                self.unsteady.append(pod.uid)
+            elif self.plan.min_ready_seconds < PROVEN_AFTER:
+                until = proven_at(pod, self.view.ahead)
+            self.proven = self.proven or until <= self.now
+            next_at = earliest(self.now, next_at, until)
+        if self.unsteady:
+            self.up = self.up.difference(self.unsteady)
+        return next_at
+
     def _written_pods(self) -> frozenset[str]:
         writes = self.view.writes
         return frozenset([write.uid for write in writes]) if writes else _NONE
@@ -150,6 +177,10 @@ class NodeState:
     def is_ready(self, pod: Pod) -> bool:
         """Whether the pod is Ready; an available pod is known to be."""
         return pod.uid in self.available or is_ready(pod)
+
+    def sick_at(self, pod: Pod) -> float:
+        """Return when a pod that is not Ready counts as sick (R4)."""
+        return sick_at(pod, self.view.ahead)
 
     def is_taken_out_of_service(self, pod: Pod) -> bool:
         """Whether our gate of an old pod is closed for an in-place update that is not written."""
@@ -208,12 +239,22 @@ class NodeState:
             counts["target_available"] = not self.up.isdisjoint(
                 [pod.uid for pod in self.target_pods]
             )
+            counts["target_proven"] = self.proven
+            counts["unproven"] = self._is_unproven()
             return counts
         counts["unreachable"] = self.eligible.should_run or self.under_way
         counts["unreachable_down"] = self.down
         counts["unreachable_under_way"] = self.blocks_replacements
         counts["unreachable_after_update"] = self._may_be_cut_off_by_target()
         return counts
+
+    def _is_unproven(self) -> bool:
+        """Whether the node is up only by a target pod that does not prove the target yet."""
+        return (
+            bool(self.up)
+            and not self.proven
+            and self.up.isdisjoint([pod.uid for pod in self.old_pods])
+        )
 
     def _prefer(self, pods: list[Pod]) -> Pod:
         """Return the pod to keep: an available one first, then Ready, node's revision, oldest."""

@@ -66,7 +66,7 @@ def _clean_up_steps(node: NodeState) -> Iterator[Step]:
         extra = [pod for pod in pods.active if pod not in node.kept]
         yield from removal_steps(plan, extra, Cause.DUPLICATE)
         old, target = node.kept_old, node.kept_target
-        if old is not None and target is not None and target.uid in node.up:
+        if old is not None and target is not None and target.uid in node.up and node.proven:
             yield from removal_steps(plan, (old,), Cause.SURGED)
     if pods.finished:
         replaced = [

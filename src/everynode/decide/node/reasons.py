@@ -33,6 +33,7 @@ REPLACING: Final = "Replacing"
 # for a container that does not run belong here too: ImagePullBackOff, CrashLoopBackOff, others.
 NODE_NOT_READY: Final = "NodeNotReady"
 NOT_READY: Final = "NotReady"
+RESTARTED: Final = "Restarted"
 UNSCHEDULABLE: Final = "Unschedulable"
 HOOK: Final = "Hook"
 BACKOFF: Final = "Backoff"

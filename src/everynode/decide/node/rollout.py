@@ -22,7 +22,7 @@ from everynode.decide.node.clock_skew import effective_time
 from everynode.decide.node.node_state import NodeState
 from everynode.decide.node.placement import NodeIntent, create_step, explain_backoff
 from everynode.decide.node.reasons import Reason
-from everynode.decide.node.steps import Step, StepKind
+from everynode.decide.node.steps import Step, StepKind, removal_steps
 
 
 def update_node(node: NodeState, in_place: Sequence[InPlaceProgress] = ()) -> NodeIntent:
@@ -63,24 +63,28 @@ def _replace(node: NodeState, old: Pod) -> NodeIntent:
 
 def _take(node: NodeState, pod: Pod, reason: Reason | None = None) -> NodeIntent:
     step = Step(StepKind.UPDATE, Cause.UPDATE, pod)
-    if node.is_ready(pod):
+    wake_at = None if node.is_ready(pod) else node.sick_at(pod)
+    if wake_at is None or wake_at > node.now:
+        # A pod that is not Ready for a moment is an ordinary pod on a node that is down.
         queue = Queue.UPDATE_READY_NO_BUDGET if node.down else Queue.UPDATE_READY
     elif node.blocks_replacements:
         queue = Queue.REPLACE_UNREADY_NO_BUDGET
     else:
         queue = Queue.REPLACE_UNREADY
-    return NodeIntent(queue, (step,), reason)
+    return NodeIntent(queue, (step,), reason, wake_at)
 
 
 def _surge(node: NodeState, old: Pod) -> NodeIntent:
     """Create the target beside the old pod, which is deleted when the target is available (R5).
 
-    An old pod that is not Ready is deleted first, so that its node never has two pods and the
-    limits on replacements and on surge both hold.
+    A sick old pod is deleted first, so that its node never has two pods and the limits on
+    replacements and on surge both hold.
     """
+    sick_at = None if node.is_ready(old) else node.sick_at(old)
+    sick = sick_at is not None and sick_at <= node.now
     if node.kept_target is not None:
-        # Both pods exist. An old pod that is not Ready need not wait for the target.
-        return NodeIntent() if node.is_ready(old) else _take(node, old)
+        # Both pods exist. A sick old pod need not wait for the target.
+        return _take(node, old) if sick else _end_surge(node, old, sick_at)
     if not node.eligible.should_run:
         return NodeIntent(reason=_kept_on_tainted_node(node))
     if node.plan.has_port_conflict(old):
@@ -91,9 +95,22 @@ def _surge(node: NodeState, old: Pod) -> NodeIntent:
     backoff = explain_backoff(node)
     if backoff is not None:
         return NodeIntent(reason=backoff.reason, wake_at=backoff.until)
-    if not node.is_ready(old):
+    if sick:
         return _take(node, old)
-    return NodeIntent(Queue.SURGE, (create_step(node, node.plan.target_hash, Cause.SURGE),))
+    step = create_step(node, node.plan.target_hash, Cause.SURGE)
+    return NodeIntent(Queue.SURGE, (step,), wake_at=sick_at)
+
+
+def _end_surge(node: NodeState, old: Pod, sick_at: float | None) -> NodeIntent:
+    """Delete the old pod where the target pod is available, once the target is proven elsewhere.
+
+    When the target is proven on this node, the clean-up deletes the old pod.
+    """
+    target = node.kept_target
+    if target is None or target.uid not in node.up:
+        return NodeIntent(wake_at=sick_at)
+    steps = removal_steps(node.plan, (old,), Cause.SURGED)
+    return NodeIntent(Queue.END_SURGE if steps else Queue.NONE, steps, wake_at=sick_at)
 
 
 def _kept_on_tainted_node(node: NodeState) -> Reason:

@@ -155,9 +155,11 @@ def _allowed(oracle: Oracle) -> int:
 
 
 def _works(oracle: Oracle, disrupted: Collection[str] = ()) -> bool:
-    """Whether the version is available on some node."""
+    """Whether the version is available on some node, and not only for a moment."""
     own = (pod for pods in oracle.pods.values() for pod in pods)
-    return any(oracle.at_target(pod) and oracle.is_available(pod, disrupted) for pod in own)
+    return any(
+        oracle.at_target(pod) and oracle.is_up(pod, disrupted) and oracle.proves(pod) for pod in own
+    )
 
 
 def _is_in_the_way(oracle: Oracle, pod: Pod) -> bool:

@@ -15,7 +15,14 @@ from everynode.api.daemonset import DaemonSet
 from everynode.api.int_or_percent import scaled_value
 from everynode.api.objects import Pod
 from everynode.api.times import TimeError, parse_time, seconds
-from everynode.sim.checks.oracle import Oracle, inplace_state_of, is_true, node_fit
+from everynode.sim.checks.oracle import (
+    TRIAL_SECONDS,
+    Oracle,
+    inplace_state_of,
+    is_true,
+    node_fit,
+)
+from everynode.sim.checks.pod_health import clock_lag, proves_from, trusted_from
 from everynode.sim.engine.clock import EPOCH
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit, Record
@@ -36,6 +43,9 @@ class FastOracle:
         self._wanted = set(oracle.desired_nodes)
         # By node, when it becomes available; nodes that are available for good are left out.
         self._up_from: dict[str, float] = {}
+        # The same while the target is not proven (docs/rules.md#r4), and when it is proven where.
+        self._settled_from: dict[str, float] = {}
+        self._proven_from: dict[str, float] = {}
         for node in sorted(self._wanted):
             self.count(cluster, node)
 
@@ -44,7 +54,8 @@ class FastOracle:
         found = cluster.nodes.get(node)
         if found is None or not node_fit(self._ds.template).should_run(found):
             self._wanted.discard(node)
-            self._up_from.pop(node, None)
+            for each in (self._up_from, self._settled_from, self._proven_from):
+                each.pop(node, None)
             return
         self._wanted.add(node)
         self.count(cluster, node)
@@ -54,12 +65,23 @@ class FastOracle:
         if node not in self._wanted:
             return
         oracle = Oracle(cluster, self._ds, inf)
-        up = filter(oracle.is_available, oracle.pods_on(node))
-        since = min((available_from(pod, oracle.ds.min_ready_seconds) for pod in up), default=inf)
-        if since == -inf:
-            self._up_from.pop(node, None)
-        else:
-            self._up_from[node] = since
+        up = [pod for pod in oracle.pods_on(node) if oracle.is_available(pod)]
+        _note(self._up_from, node, min(map(self._pod_up_from, up), default=inf))
+        _note(self._settled_from, node, min(map(self._pod_settled_from, up), default=inf))
+        proofs = [self._pod_settled_from(pod) for pod in up if pod.hash in self._targets]
+        self._proven_from.pop(node, None)
+        if proofs:
+            self._proven_from[node] = min(proofs)
+
+    def _pod_up_from(self, pod: Pod) -> float:
+        since = available_from(pod, self._ds.min_ready_seconds)
+        return max(since, trusted_from(pod) or -inf) if pod.hash in self._targets else since
+
+    def _pod_settled_from(self, pod: Pod) -> float:
+        since = self._pod_up_from(pod)
+        if pod.hash not in self._targets or self._ds.min_ready_seconds >= TRIAL_SECONDS:
+            return since
+        return max(since, proves_from(pod))
 
     def allows(self, cluster: ClusterState, pod: Pod, now: float) -> bool:
         """Whether disrupting this old Ready pod is clearly allowed."""
@@ -70,21 +92,36 @@ class FastOracle:
             return False
         if len(Oracle(cluster, self._ds, now).pods_on(node)) != 1:
             return False
-        for name in [name for name, since in self._up_from.items() if since <= now]:
-            del self._up_from[name]
-        down = len(self._up_from) + (node not in self._up_from)
+        proven = any(since <= now for since in self._proven_from.values())
+        up_from = self._up_from if proven else self._settled_from
+        for name in [name for name, since in up_from.items() if since <= now]:
+            del up_from[name]
+        down = len(up_from) + (node not in up_from)
         limit = scaled_value(self._ds.strategy.max_unavailable, len(self._wanted), round_up=True)
         return down <= max(limit, 1)
+
+
+def _note(times: dict[str, float], node: str, since: float) -> None:
+    if since == -inf:
+        times.pop(node, None)
+    else:
+        times[node] = since
 
 
 def available_from(pod: Pod, least: int) -> float:
     """The time from which the pod counts as available if it stays as it is."""
     if least <= 0:
         return -inf
-    kinds = (keys.READY, *(gate.condition_type for gate in pod.spec.readiness_gates))
-    found = [condition for kind in kinds if (condition := pod.condition(kind))]
-    times = [each.last_transition_time or pod.status.start_time for each in found]
-    return max(_resized_at(pod), *(seconds(time) or 0.0 for time in times)) + least
+    gates = (gate.condition_type for gate in pod.spec.readiness_gates)
+    ready = _since(pod, keys.READY) + clock_lag(pod)
+    return max(_resized_at(pod), ready, *(_since(pod, kind) for kind in gates)) + least
+
+
+def _since(pod: Pod, kind: str) -> float:
+    condition = pod.condition(kind)
+    if condition is None:
+        return 0.0
+    return seconds(condition.last_transition_time or pod.status.start_time) or 0.0
 
 
 def _resized_at(pod: Pod) -> float:

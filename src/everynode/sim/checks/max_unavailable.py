@@ -123,7 +123,10 @@ def _is_one_too_many(oracle: Oracle, pod: Pod, others: list[Pod]) -> bool:
         return any(oracle.at_target(each) for each in others)
     same = [each for each in others if not oracle.at_target(each)]
     successors = [each for each in others if oracle.at_target(each)]
-    return bool(same) or any(oracle.is_available(each) for each in successors)
+    if same:
+        return True
+    proven = oracle.is_proven()
+    return any(oracle.is_up(each) and (proven or oracle.proves(each)) for each in successors)
 
 
 def _judge_update(oracle: Oracle, pod: Pod, disrupted: Collection[str]) -> str:
@@ -136,14 +139,17 @@ def _judge_update(oracle: Oracle, pod: Pod, disrupted: Collection[str]) -> str:
         return "S5: nothing may be updated now"
     if oracle.is_silent(node):
         return "S1: the node's kubelet is silent"
-    if is_true(pod, keys.READY):
-        if oracle.surging:
-            return "S1: a Ready pod was taken before its successor is available"
-        unavailable = oracle.unavailable(disrupted)
+    if oracle.surging and not oracle.is_sick(pod):
+        what = "Ready pod" if is_true(pod, keys.READY) else "pod that is not sick"
+        return f"S1: a {what} was taken before its successor is available"
+    unavailable = [] if oracle.surging else oracle.unavailable(disrupted)
+    if not oracle.is_sick(pod):
         if len(unavailable) > oracle.limit:
             names = " ".join(unavailable)
             return f"S1a: {len(unavailable)} nodes are then down ({names}), {oracle.limit} may"
         return ""
+    if not oracle.surging and len(unavailable) <= oracle.limit:
+        return ""  # by a clock that is behind the pod is not sick yet: an ordinary one
     in_progress = oracle.in_progress(disrupted)
     bound = max(oracle.limit, oracle.proven_count())
     if len(in_progress) > bound:

@@ -25,11 +25,13 @@ from everynode.api.selector import matches
 from everynode.api.taints import EVICTING_EFFECTS, find_untolerated_taint, with_daemon_tolerations
 from everynode.api.template_equality import normalise
 from everynode.api.times import seconds
+from everynode.sim.checks.pod_health import clock_lag, proves_from, sick_from, trusted_from
 from everynode.sim.faults.next_release import grown
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.snapshots import PastPodIndex, PodIndex, node_of
 
 PROGRESS_SECONDS: Final = 300.0
+TRIAL_SECONDS: Final = 2
 _HOOK: Final = '"preDeleteHook"'
 
 
@@ -403,15 +405,50 @@ class Oracle:
             condition = pod.condition(kind)
             if condition is None or condition.status != "True":
                 return False
-            since.append(condition.last_transition_time or pod.status.start_time)
+            moment = seconds(condition.last_transition_time or pod.status.start_time) or 0.0
+            since.append(moment + clock_lag(pod) if kind == keys.READY else moment)
         if not is_in_place_done(pod):
             return False
         least = self.ds.min_ready_seconds
-        return least <= 0 or max(seconds(each) or 0.0 for each in since) + least <= self.now
+        return least <= 0 or max(since) + least <= self.now
 
     def is_unavailable(self, node: str, disrupted: Collection[str]) -> bool:
         """Whether the node has no available pod."""
         return not any(self.is_available(pod, disrupted) for pod in self.pods_on(node))
+
+    def is_up(self, pod: Pod, disrupted: Collection[str] = ()) -> bool:
+        """Whether the pod counts as up in the budget: not a target pod that restarted lately."""
+        if not self.is_available(pod, disrupted):
+            return False
+        return trusted_from(pod) <= self.now or not self.at_target(pod)
+
+    def _is_down(self, node: str, disrupted: Collection[str], *, proven: bool) -> bool:
+        """Whether the node is down for the budget, once these pods are disrupted.
+
+        Until the target is proven on some node, pods that do not prove it keep no node up.
+        """
+        up = [pod for pod in self.pods_on(node) if self.is_up(pod, disrupted)]
+        return not up or (not proven and all(map(self._proves_nothing, up)))
+
+    def _proves_nothing(self, pod: Pod) -> bool:
+        return self.at_target(pod) and not self.proves(pod)
+
+    def proves(self, pod: Pod) -> bool:
+        """Whether this target pod, if it is up, shows that the target works."""
+        return self.ds.min_ready_seconds >= TRIAL_SECONDS or proves_from(pod) <= self.now
+
+    def is_proven(self, disrupted: Collection[str] = ()) -> bool:
+        """Whether a target pod on a node in scope shows that the target works."""
+        return any(
+            self.at_target(pod) and self.is_up(pod, disrupted) and self.proves(pod)
+            for node in sorted(self.scope)
+            if not self.is_silent(node)
+            for pod in self.pods_on(node)
+        )
+
+    def is_sick(self, pod: Pod) -> bool:
+        """Whether the pod is sick: not Ready, and not only for a moment."""
+        return not is_true(pod, keys.READY) and sick_from(pod) <= self.now
 
     @cached_property
     def counted_nodes(self) -> frozenset[str]:
@@ -423,7 +460,9 @@ class Oracle:
 
     def unavailable(self, disrupted: Collection[str]) -> list[str]:
         """Counted nodes that are down once these pods are disrupted."""
-        return sorted(node for node in self.counted_nodes if self.is_unavailable(node, disrupted))
+        proven = self.is_proven(disrupted)
+        nodes = self.counted_nodes
+        return sorted(node for node in nodes if self._is_down(node, disrupted, proven=proven))
 
     def in_progress(self, disrupted: Collection[str]) -> list[str]:
         """Counted nodes without a staying pod, or whose recent target pod is not available yet."""
@@ -440,7 +479,7 @@ class Oracle:
             return True
         for pod in judged:
             fresh = self.now < revision_since(pod) + self.ds.min_ready_seconds + PROGRESS_SECONDS
-            if self.at_target(pod) and fresh and not self.is_available(pod):
+            if self.at_target(pod) and fresh and not self.is_up(pod):
                 return True
         return False
 
@@ -448,7 +487,7 @@ class Oracle:
         """Nodes with an available target pod, counted or reachable and only keeping their pod."""
         kept = {node for node in self.scope - self.desired_nodes if not self.is_silent(node)}
         return sum(
-            any(self.at_target(pod) and self.is_available(pod) for pod in self.pods_on(node))
+            any(self.at_target(pod) and self.is_up(pod) for pod in self.pods_on(node))
             for node in self.counted_nodes | (kept & self.cluster.nodes.keys())
         )
 

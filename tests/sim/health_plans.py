@@ -1,0 +1,80 @@
+"""Health plans: pods that crash, or are not Ready for a moment, and what that may cost (R4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everynode.sim.plans.builders import at, set_image
+from everynode.sim.plans.manifests import daemonset
+from everynode.sim.plans.plan import Action, Object, Plan, Timing
+
+_ONE: Final = {"maxUnavailable": 1}
+_TWO: Final = {"maxUnavailable": 2}
+_IN_PLACE: Final = {"maxUnavailable": 1, "rollingUpdateType": "InPlaceIfPossible"}
+_SURGE: Final = {"maxSurge": 1, "maxUnavailable": 0}
+_FAST: Final = Timing(pull=0.0, start=0.5, stop=0.5)
+_SLOW: Final = Timing(pull=0.0, start=2.0, stop=2.0)
+
+
+def _plan(
+    *actions: Action,
+    made: Object,
+    nodes: int = 8,
+    quiet_at: float = 60.0,
+    timing: Timing = Timing(),  # noqa: B008 - it never changes
+) -> Plan:
+    return Plan(
+        seed=1,
+        nodes=nodes,
+        manifests=(made,),
+        timing=timing,
+        actions=actions,
+        quiet_at=quiet_at,
+        patience=400.0,
+    )
+
+
+_CRASHES: Final = (set_image(8.0, "agent:crash-loop"), set_image(300.0, "agent:v3"))
+HEALTH: Final[dict[str, Plan]] = {
+    # Without minReadySeconds a container that crashes after a second is available for a second.
+    "a-version-that-crashes-after-a-moment": _plan(
+        *_CRASHES, made=daemonset(rolling=_TWO), quiet_at=320.0, timing=_FAST
+    ),
+    "a-native-version-that-crashes-after-a-moment": _plan(
+        *_CRASHES,
+        made=daemonset(rolling=_TWO, api_version="apps/v1"),
+        quiet_at=320.0,
+        timing=_FAST,
+    ),
+    "a-version-that-crashes-in-place": _plan(
+        *_CRASHES, made=daemonset(rolling=_IN_PLACE), nodes=6, quiet_at=320.0
+    ),
+    "a-surge-to-a-version-that-crashes": _plan(
+        *_CRASHES, made=daemonset(rolling=_SURGE), nodes=4, quiet_at=320.0
+    ),
+    # It crashes only after the first nodes have proved it; from then on nothing more is taken.
+    "a-version-that-crashes-later": _plan(
+        set_image(8.0),
+        at(20.0, "quirk", images="agent:v2 fail=crash"),
+        at(280.0, "quirk", images=""),
+        made=daemonset(rolling=_ONE),
+        quiet_at=300.0,
+        timing=_SLOW,
+    ),
+    # Half of the nodes are updated when all other pods are not Ready for a second.
+    "a-blip": _plan(
+        set_image(8.0),
+        at(27.0, "quirk", images="agent:v1 fail=probe"),
+        at(28.0, "quirk", images=""),
+        made=daemonset(rolling=_ONE),
+        timing=_SLOW,
+    ),
+    "a-blip-with-surge": _plan(
+        set_image(8.0),
+        at(15.0, "quirk", images="agent:v1 fail=probe"),
+        at(16.0, "quirk", images=""),
+        made=daemonset(rolling=_SURGE),
+        nodes=6,
+        timing=_SLOW,
+    ),
+}
