@@ -8,8 +8,7 @@ import time
 import uuid
 from typing import Protocol
 
-# Kubernetes' alphabet for generated names: no vowels, so that no words are formed.
-NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+from everynode.api.keys import NAME_ALPHABET
 
 
 class Clock(Protocol):

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, ParamSpec
 
+from everynode.api.keys import NAME_ALPHABET
 from everynode.apiserver.transport.local import LocalTransport
 from everynode.apiserver.verbs.dispatch import Api
-from everynode.clock import NAME_ALPHABET
 from everynode.components.run import ComponentOptions, Components
 from everynode.kube import verbs
 from everynode.kube.errors import from_response

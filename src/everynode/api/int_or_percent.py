@@ -18,7 +18,7 @@ WRONG_TYPE: Final = "must be an integer or percentage (e.g '5%')"
 TOO_LARGE: Final = "must be less than or equal to 2147483647"
 
 _PERCENT = re.compile("[0-9]+%")
-_INT32_MAX = 2**31 - 1
+MAX_INT32: Final = 2**31 - 1
 
 
 def parse_int_or_percent(value: object, *, at_most_all: bool = False) -> IntOrPercent | str:
@@ -33,7 +33,7 @@ def parse_int_or_percent(value: object, *, at_most_all: bool = False) -> IntOrPe
         return WRONG_TYPE
     if value < 0:
         return NEGATIVE
-    if value > _INT32_MAX:
+    if value > MAX_INT32:
         return TOO_LARGE
     return IntOrPercent(value)
 
@@ -44,7 +44,7 @@ def _parse_percent(text: str, *, at_most_all: bool) -> IntOrPercent | str:
     digits = text[:-1].lstrip("0") or "0"
     if at_most_all and (len(digits) > 3 or int(digits) > 100):
         return OVER_100
-    if len(digits) > 10 or int(digits) > _INT32_MAX:
+    if len(digits) > 10 or int(digits) > MAX_INT32:
         return TOO_LARGE
     return IntOrPercent(int(digits), percent=True)
 

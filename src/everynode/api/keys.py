@@ -49,6 +49,9 @@ PULLER: Final = "everynode.io/puller"
 PULLED: Final = "everynode.io/pulled"
 FIELD_MANAGER: Final = "everynode"
 
+# Kubernetes' alphabet for generated names: no vowels, so that no words are formed
+NAME_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+
 # The priority classes that every cluster has
 SYSTEM_PRIORITIES: Final = {
     "system-node-critical": 2_000_001_000,

@@ -26,7 +26,7 @@ from everynode.api.daemonset import (
 )
 from everynode.api.decode import DecodeError
 from everynode.api.defaults import default_daemonset
-from everynode.api.int_or_percent import parse_int_or_percent
+from everynode.api.int_or_percent import MAX_INT32, parse_int_or_percent
 from everynode.api.nulls import drop_nulls
 from everynode.api.objects import Condition, ObjectMeta
 from everynode.api.selector import SelectorError, compile_selector
@@ -44,7 +44,6 @@ _NATIVE_SPEC: Final = "io.k8s.api.apps.v1.DaemonSetSpec"
 _EMPTY_SELECTOR: Final = LabelSelector()
 _ALL: Final = IntOrPercent(100, percent=True)
 _NONE: Final = IntOrPercent(0)
-_INT32_MAX: Final = 2**31 - 1
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -246,7 +245,7 @@ def _read_burst(kind: Flavour, value: object) -> IntOrPercent:
 
 def _read_number(value: Any, absent: int) -> int:
     # A larger number does not fit into the API's int32, nor into a time.
-    return min(value, _INT32_MAX) if is_int(value) and value >= 0 else absent
+    return min(value, MAX_INT32) if is_int(value) and value >= 0 else absent
 
 
 def _read_selector(value: object) -> LabelSelector | None:

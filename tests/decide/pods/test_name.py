@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everynode.decide.pods.name import ALPHABET, HASH_LENGTH, pod_name
+from everynode.api.keys import NAME_ALPHABET
+from everynode.decide.pods.name import HASH_LENGTH, pod_name
 
 LABEL = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?(\.[a-z0-9]{1,30}){0,6}", fullmatch=True)
@@ -43,7 +44,7 @@ def test_whatever_differs_gives_another_name(other: str) -> None:
 
 
 def test_the_hash_has_more_than_sixty_bits() -> None:
-    assert HASH_LENGTH * math.log2(len(ALPHABET)) > 60
+    assert HASH_LENGTH * math.log2(len(NAME_ALPHABET)) > 60
 
 
 def test_the_name_never_changes_between_releases() -> None:

@@ -26,6 +26,7 @@ PROXY = {"HTTPS_PROXY": "http://proxy:3128"}
         ("https://11.1.2.3", PROXY | {"NO_PROXY": "10.0.0.0/8,nonsense/8"}, "http://proxy:3128"),
         ("https://10.1.2.3:6443", PROXY | {"NO_PROXY": "10.1.2.3:6443"}, ""),
         ("https://10.1.2.3:6443", PROXY | {"NO_PROXY": "10.1.2.3:443"}, "http://proxy:3128"),
+        ("https://10.1.2.3:6443", PROXY | {"NO_PROXY": "10.1.2.3:²"}, "http://proxy:3128"),
     ],
 )
 def test_the_environment_chooses_the_proxy(

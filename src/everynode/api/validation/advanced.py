@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from everynode.api.daemonset import FieldError
-from everynode.api.int_or_percent import NEGATIVE, NOT_A_PERCENTAGE, OVER_100, TOO_LARGE
+from everynode.api.int_or_percent import MAX_INT32, NEGATIVE, NOT_A_PERCENTAGE, OVER_100, TOO_LARGE
 from everynode.api.nulls import drop_nulls
 from everynode.api.validation.field_errors import (
     AT_LEAST_0,
@@ -72,7 +72,6 @@ PERCENT: Final = "^[0-9]+%$"
 AT_MOST_ALL: Final = "^0*(100|[0-9]{1,2})%$"
 ZERO_PERCENT: Final = "^0+%$"
 NINE_DIGITS: Final = "^0*[0-9]{1,9}%$"
-MAX_INT32: Final = 2**31 - 1
 
 TYPES_DIFFER: Final = "must be the same as rollingUpdateType"
 SURGE_AND_UNAVAILABLE: Final = "may not be set when maxUnavailable is non-zero"

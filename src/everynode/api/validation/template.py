@@ -6,6 +6,7 @@ from typing import Final
 
 from everynode.api.daemonset import FieldError
 from everynode.api.defaults import default_pod, default_template
+from everynode.api.int_or_percent import MAX_INT32
 from everynode.api.selector import label_key_errors
 from everynode.api.types import POD, POD_TEMPLATE
 from everynode.api.validation.accessors import flag, number, pairs, section, sections, text, texts
@@ -41,7 +42,6 @@ _PATTERNS: Final = (
     ("priorityClassName", dns_subdomain),
     ("runtimeClassName", dns_subdomain),
 )
-_MAX_INT32: Final = 2**31 - 1
 
 
 def validate_template(template: object, path: str = "template") -> list[FieldError]:
@@ -173,8 +173,8 @@ def _check_names(spec: Object, path: str) -> FieldErrors:
         if value:
             yield from invalid_each(f"{path}.{name}", value, rule(value))
     deadline = number(spec, "activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= _MAX_INT32:
-        detail = f"must be between 1 and {_MAX_INT32}, inclusive"
+    if deadline is not None and not 1 <= deadline <= MAX_INT32:
+        detail = f"must be between 1 and {MAX_INT32}, inclusive"
         yield invalid(f"{path}.activeDeadlineSeconds", deadline, detail)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -49,7 +49,6 @@ from everynode.clock import Clock
 from everynode.kube.requests import Request, Response
 from everynode.log_text import clean, describe
 
-Object = dict[str, Any]
 Verb = Callable[[ApiRequest], Response]
 
 _DOT_NAMES: Final = (".", "..")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from everynode.apiserver import errors
 from everynode.apiserver.output.representation import representation_for
@@ -13,7 +13,6 @@ from everynode.apiserver.verbs import pod_subresources, read, scale, write
 from everynode.apiserver.verbs.read import JSON_HEADERS
 from everynode.kube.requests import Response
 
-Object = dict[str, Any]
 Verb = Callable[[ApiRequest], Response]
 
 _VERB_OF_METHOD: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "POST": "create"}

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-# Kubernetes' own alphabet for generated names: no vowels, so that no words appear.
-ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+from everynode.api.keys import NAME_ALPHABET
+
 # 27 letters carry 4.75 bits each: 13 of them are more than 61 bits.
 HASH_LENGTH: Final = 13
-_BASE: Final = len(ALPHABET)
+_BASE: Final = len(NAME_ALPHABET)
 _NUMBERS: Final = _BASE**HASH_LENGTH
 NAME_LENGTH: Final = 63
 
@@ -43,7 +43,7 @@ def derived_name(prefix: str, parts: Sequence[str]) -> str:
     number = int.from_bytes(digest, "big") % _NUMBERS
     letters = ""
     for _ in range(HASH_LENGTH):
-        letters += ALPHABET[number % _BASE]
+        letters += NAME_ALPHABET[number % _BASE]
         number //= _BASE
     readable = prefix.replace(".", "-")[: NAME_LENGTH - HASH_LENGTH - 1].rstrip("-")
     return f"{readable}-{letters}"

@@ -45,7 +45,7 @@ def _matches(entry: str, host: str, port: int | None) -> bool:
         except ValueError:
             return False
     name, colon, number = entry.rpartition(":")
-    if colon and number.isdigit() and ":" not in name:
+    if colon and number.isdecimal() and ":" not in name:
         if port is None or int(number) != port:
             return False
         entry = name

@@ -103,7 +103,7 @@ def _count(oracle: Oracle, pod: Pod) -> int:
 
 def _noted(pod: Pod) -> tuple[int, str]:
     number, _, target = pod.metadata.annotations.failures.partition("@")
-    return (int(number), target) if number.isdigit() else (0, "")
+    return (int(number), target) if number.isdecimal() else (0, "")
 
 
 def _ended_at(pod: Pod) -> float:

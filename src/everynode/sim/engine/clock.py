@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from math import inf
 from typing import Final
 
-from everynode.clock import NAME_ALPHABET
+from everynode.api.keys import NAME_ALPHABET
 from everynode.sim.engine.loop import SimLoop
 
 EPOCH: Final = 1_767_225_600.0  # the wall clock at the beginning: 2026-01-01T00:00:00Z
