@@ -72,9 +72,9 @@ async def test_a_complete_and_a_stalled_rollout(play: Play, version: str) -> Non
         fleet = (await agreed(stage, manifest)).fleet
         assert fleet.state is RolloutState.COMPLETE
         assert [row.standing for row in fleet.rows] == [NodeStanding.UPDATED] * 3
-        await stage.set_image(manifest, "agent:non-existent")
+        await stage.set_image(manifest, "agent:never-ready")
         await stage.until(
-            lambda: "Pull" in reason_of(stage, manifest) and stage.observed(manifest),
+            lambda: reason_of(stage, manifest) == "NotReady" and stage.observed(manifest),
             "the cause is named",
         )
         fleet = (await agreed(stage, manifest)).fleet
@@ -84,7 +84,7 @@ async def test_a_complete_and_a_stalled_rollout(play: Play, version: str) -> Non
         assert list(fleet.waiting.values()) == [("node-0003",)]
         assert (fleet.budget.used, fleet.budget.promised) == (1, 1)
         assert [each.number for each in fleet.revisions] == [1, 2]
-        assert [each.images for each in fleet.revisions] == [("agent:v1",), ("agent:non-existent",)]
+        assert [each.images for each in fleet.revisions] == [("agent:v1",), ("agent:never-ready",)]
 
 
 async def test_a_held_a_paused_and_a_tainted_rollout(play: Play) -> None:

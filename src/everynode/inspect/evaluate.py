@@ -15,7 +15,7 @@ from everynode.api.times import seconds
 from everynode.decide.fleet.budget import resolve_limits
 from everynode.decide.ledger import Decision, Ledger
 from everynode.decide.node import reasons
-from everynode.decide.node.assessment import Assessment, Queue
+from everynode.decide.node.assessment import Assessment, NodeCounts, Queue
 from everynode.decide.node.availability import available_at, is_ready
 from everynode.decide.node.clock_skew import pod_times
 from everynode.decide.node.reasons import explain_pod
@@ -53,6 +53,7 @@ _LAST_FIRST: Final = frozenset(
     )
 )
 _PACE_NODES: Final = 30  # the pace is that of the last nodes
+_PACE_BATCHES: Final = 4
 _PACE_SECONDS: Final = 3600.0
 _NODES_UNKNOWN: Final = "the nodes cannot be listed, so that it is not known what it waits for"
 
@@ -84,8 +85,9 @@ def evaluate(snapshot: Snapshot, now: float) -> Evaluation:
         ledger.assess(now)
         assessments = {each.name: each for each in ledger.assessments()}
     rows = _rows(plan, nodes, pods, assessments, now)
+    totals = ledger.sums if ledger is not None else None
     decision = ledger.decide(now, ds.status) if ledger is not None else None
-    fleet = _fleet(snapshot, plan, rows, _Decided(ledger, decision), now)
+    fleet = _fleet(snapshot, plan, rows, _Decided(totals, decision), now)
     fleet = msgspec.structs.replace(fleet, revisions=_history(stored, plan, snapshot.pods or ()))
     return Evaluation(fleet, plan, assessments, pods, nodes)
 
@@ -302,7 +304,9 @@ def _places(assessments: Iterable[Assessment]) -> dict[str, int]:
 
 
 class _Decided(msgspec.Struct, frozen=True):
-    ledger: Ledger | None
+    """The decision, and the totals before its actions are counted as under way."""
+
+    totals: NodeCounts | None
     decision: Decision | None
 
     @property
@@ -316,7 +320,7 @@ def _fleet(
     ds = snapshot.ds
     status = decided.decision.status if decided.decision is not None else ds.status
     standings = Counter(row.standing for row in rows)
-    held = decided.ledger.sums.held if decided.ledger is not None else 0
+    held = decided.totals.held if decided.totals is not None else 0
     counts = Counts(
         desired=status.desired,
         updated=status.updated,
@@ -329,12 +333,13 @@ def _fleet(
         not_eligible=standings[NodeStanding.NOT_ELIGIBLE],
     )
     state = _state(snapshot, plan, rows, counts, acts=decided.acts)
-    per_minute = _pace(plan, snapshot.pods or (), now)
+    budget = _budget(plan, decided.totals, counts)
+    per_minute = _pace(plan, snapshot.pods or (), now, at_once=budget.promised)
     return FleetView(
         ds=ds,
         state=state,
         counts=counts,
-        budget=_budget(plan, decided.ledger, counts),
+        budget=budget,
         status=status,
         rows=rows,
         target=plan.target_hash,
@@ -365,18 +370,18 @@ def _state(
     return RolloutState.HELD if counts.held else RolloutState.STALLED
 
 
-def _budget(plan: Plan, ledger: Ledger | None, counts: Counts) -> Budget:
+def _budget(plan: Plan, totals: NodeCounts | None, counts: Counts) -> Budget:
     strategy = plan.ds.strategy
     limits = resolve_limits(strategy, counts.desired)
     if plan.surging:
-        used = ledger.sums.two_pods if ledger is not None else 0
+        used = totals.two_pods if totals is not None else 0
         return Budget(
             field="maxSurge",
             written=_written(strategy.max_surge),
             promised=limits.max_surge,
             used=used,
         )
-    used = ledger.sums.down if ledger is not None else counts.desired - counts.available
+    used = totals.down if totals is not None else counts.desired - counts.available
     return Budget(
         field="maxUnavailable",
         written=_written(strategy.max_unavailable),
@@ -389,8 +394,11 @@ def _written(amount: IntOrPercent) -> str:
     return f"{amount.value}%" if amount.percent else str(amount.value)
 
 
-def _pace(plan: Plan, pods: Iterable[Pod], now: float) -> float | None:
-    """Return how many nodes became available at the target per minute, over the last of them."""
+def _pace(plan: Plan, pods: Iterable[Pod], now: float, *, at_once: int) -> float | None:
+    """Return how many nodes became Ready at the target per minute, over the last of them.
+
+    Nodes that are updated `at_once` become Ready at once: several such batches are needed.
+    """
     times = []
     for pod in pods:
         ready = pod.condition(keys.READY)
@@ -399,7 +407,7 @@ def _pace(plan: Plan, pods: Iterable[Pod], now: float) -> float | None:
         moment = seconds(ready.last_transition_time)
         if moment is not None and now - _PACE_SECONDS <= moment <= now:
             times.append(moment)
-    recent = sorted(times)[-_PACE_NODES:]
+    recent = sorted(times)[-max(_PACE_NODES, _PACE_BATCHES * at_once) :]
     if len(recent) < 3 or now <= recent[0]:
         return None
     return (len(recent) - 1) / (now - recent[0]) * 60

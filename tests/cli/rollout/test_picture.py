@@ -53,7 +53,7 @@ def test_many_nodes_are_drawn_as_shares() -> None:
     lines = fleet_picture(MANY, Style(io.StringIO()), NOW)
     assert "  a  " + "N" * 29 + "!" + "  500 updated, 5 waiting" in lines
     assert "  b  " + "o" * 30 + "  495 queued" in lines
-    assert "  pace       12.3 nodes a minute, about 2 min 30 s left" in lines
+    assert "  pace       12 nodes a minute, about 2 min 30 s left" in lines
     assert any(line.startswith("warning: you lack the permission to list nodes") for line in lines)
 
 

@@ -177,7 +177,7 @@ def _facts(fleet: FleetView, style: Style, *, all_names: bool) -> list[str]:
     if fleet.per_minute is not None and fleet.state is RolloutState.PROGRESSING:
         left = fleet.seconds_left
         to_go = f", about {format_duration(round(left))} left" if left is not None else ""
-        facts.append(("pace", f"{fleet.per_minute:.3g} nodes a minute{to_go}"))
+        facts.append(("pace", f"{_number(fleet.per_minute)} nodes a minute{to_go}"))
     for index, (code, names) in enumerate(fleet.waiting.items()):
         shown = names if all_names else names[:_NAMED]
         more = "" if len(shown) == len(names) else f", … ({len(names) - len(shown)} more)"
@@ -192,6 +192,10 @@ def _facts(fleet: FleetView, style: Style, *, all_names: bool) -> list[str]:
             head = word if index == 0 else ""
             lines.append(f"{style.dim(head)}{' ' * (_LABEL - len(head))}{line}")
     return lines
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
 def _closing(fleet: FleetView, style: Style) -> list[str]:

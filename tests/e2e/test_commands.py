@@ -1,0 +1,86 @@
+"""What people type to look at a rollout, on the embedded cluster and on real Kubernetes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Play
+from tests.support.stage import Stage, daemonset
+
+BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])
+SCRIPTS = Path(sys.executable).parent
+
+
+class Shell:
+    """Runs programs against the cluster of a stage, in its namespace."""
+
+    def __init__(self, kubeconfig: str, namespace: str) -> None:
+        path = f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"
+        self._environment = {**os.environ, "KUBECONFIG": kubeconfig, "PATH": path}
+        self._namespace = namespace
+
+    async def run(self, *words: str) -> tuple[int, str]:
+        """Return exit code and output."""
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            "-n",
+            self._namespace,
+            env=self._environment,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        output, _ = await process.communicate()
+        assert process.returncode is not None
+        return process.returncode, output.decode()
+
+
+async def shell(stage: Stage, folder: Path) -> Shell:
+    assert stage.serve is not None
+    return Shell(await stage.serve(folder), stage.namespace)
+
+
+@BOTH
+async def test_a_bad_rollout_is_seen_with_every_command(
+    play: Play, tmp_path: Path, version: str
+) -> None:
+    async with play(nodes=3) as stage:
+        manifest = daemonset(api_version=version)
+        await stage.start(manifest, 3)
+        here = await shell(stage, tmp_path)
+        assert await here.run("everynode", "status", "agent", "--watch") == (
+            0,
+            f"{short(version)} complete: 3 of 3 updated, 3 available\n",
+        )
+        await stage.set_image(manifest, "agent:never-ready")
+        await stage.until(lambda: reason(stage, manifest) == "NotReady", "it does not become ready")
+        code, picture = await here.run("everynode", "status", "agent")
+        assert code == 1
+        assert "1 of 1 down (maxUnavailable: 1)" in picture
+        code, listed = await here.run("kubectl", "everynode", "get", "-o", "json")
+        [item] = json.loads(listed)["items"]
+        assert (code, item["state"], item["queued"], item["revision"]) == (0, "stalled", 2, 2)
+        assert item["waitingNodes"] == {"NotReady": ["node-0003"]}
+        asked = ("everynode", "nodes", "agent", "--reason", "NotReady", "-o", "name")
+        assert await here.run(*asked) == (
+            0,
+            "node/node-0003\n",
+        )
+        code, why = await here.run("everynode", "why", "node-0003", "agent")
+        assert code == 0
+        assert f"everynode history {short(version)}" in why
+        code, changed = await here.run("everynode", "history", "agent", "--diff", "1", "2")
+        assert "+  - image: agent:never-ready" in changed
+
+
+def short(version: str) -> str:
+    return "ds/agent" if version == "apps/v1" else "ads/agent"
+
+
+def reason(stage: Stage, manifest: dict[str, object]) -> str:
+    condition = stage.condition(manifest, "Progressing")
+    return condition.reason if condition is not None else ""
