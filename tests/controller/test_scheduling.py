@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from everynode.api.keys import CONTAINERS_READY, INPLACE_UPDATE_READY, READY
+from everynode.api.objects import Pod
 from everynode.clock import SystemClock
-from everynode.controller.scheduling import BATCH_DELAY, DEFER_DELAY, ReconcileQueue
+from everynode.controller.scheduling import BATCH_DELAY, DEFER_DELAY, ReconcileQueue, unblocks
 from everynode.sim.engine.clock import SimClock
 from everynode.sim.engine.loop import SimLoop
+from tests.support.samples import condition, pod
 from tests.support.scripted_server import ManualClock
 
 
@@ -151,3 +156,28 @@ def test_a_time_comes_no_later_when_the_clock_is_set_back() -> None:
         assert 98.0 < loop.run_until_complete(wait()) < 161.0
     finally:
         loop.close()
+
+
+def reported(*true: str, gates: tuple[str, ...] = (INPLACE_UPDATE_READY,)) -> Pod:
+    kinds = (READY, CONTAINERS_READY, *gates)
+    conditions = [condition(kind, "True" if kind in true else "False") for kind in kinds]
+    return pod(gates=gates, conditions=conditions)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unblocking"),
+    [
+        (reported(), None, True),
+        (reported(CONTAINERS_READY), reported(CONTAINERS_READY, READY), True),
+        (reported(READY), reported(READY), False),
+        (None, reported(), False),
+        # We may have to open the gate now.
+        (reported(), reported(CONTAINERS_READY), True),
+        (reported(CONTAINERS_READY), reported(CONTAINERS_READY), False),
+        (reported(gates=()), reported(CONTAINERS_READY, gates=()), False),
+    ],
+)
+def test_a_change_unblocks_a_node_when_its_pod_is_gone_or_ready_or_waits_for_its_gate(
+    before: Pod | None, after: Pod | None, unblocking: bool
+) -> None:
+    assert unblocks(before, after) is unblocking

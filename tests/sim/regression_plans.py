@@ -274,6 +274,12 @@ _PODS: Final = {
         at(12.0, "apply", spec={"template": {"metadata": {"labels": {"tier": None}}}}),
         sets=(daemonset(rolling=_IN_PLACE),), quiet_at=30.0,
     ),
+    # The kubelet has not seen the new image yet when it restarts the container with the old one.
+    "the-old-image-restarts-in-place": _plan(
+        at(6.0, "quirk", images="agent:v2 fail=stuck"), set_image(8.0),
+        at(10.0, "restart-container", node=2), at(20.0, "quirk", images=""),
+        sets=(daemonset(rolling=_IN_PLACE),), quiet_at=40.0,
+    ),
     "in-place-and-deleted-meanwhile": _plan(
         at(7.9, "hold-watch", 3.0, kind="pods"), at(7.95, "delete-pod", node=2), set_image(8.0),
         sets=(daemonset(rolling=_IN_PLACE),), timing=_SLOW_STOP,

@@ -87,6 +87,13 @@ class Machine:
         _merge_list(self.pod["status"]["conditions"], [condition("Ready", ready)], "type")
         self._bump()
 
+    def restart(self) -> None:
+        """Start the first container again with the image that it runs."""
+        self.starts += 1
+        status = self.pod["status"]["containerStatuses"][0]
+        status["containerID"] = f"containerd://{status['name']}-{self.starts}"
+        self._bump()
+
     def is_true(self, kind: str) -> bool:
         conditions = self.pod["status"]["conditions"]
         return any(each["type"] == kind and each["status"] == "True" for each in conditions)

@@ -18,9 +18,10 @@ from everynode.decide.plan import Plan
 from everynode.decide.view import NodeView, WriteKind
 from everynode.sim.checks.created_pod import why_not_create
 from everynode.sim.checks.hooks import is_held_by_hook
+from everynode.sim.checks.inplace_progress import gate_closed
 from everynode.sim.checks.max_unavailable import why_not_disrupt
 from everynode.sim.checks.one_pod_per_node import nodes_with_two_pods
-from everynode.sim.checks.oracle import Oracle, gate_closed, is_marked_not_ready, is_preparing
+from everynode.sim.checks.oracle import Oracle, is_marked_not_ready, is_preparing
 from everynode.sim.history.cluster_state import ClusterState
 from tests.support.fleet import pod as make_pod
 

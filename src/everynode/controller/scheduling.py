@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Final
 
+from everynode.api.keys import CONTAINERS_READY
 from everynode.api.objects import Pod
 from everynode.clock import Clock
 from everynode.controller.pending_writes import PendingWrite
@@ -53,11 +54,21 @@ def pod_urgency(before: Pod | None, after: Pod | None) -> Urgency:
 def unblocks(before: Pod | None, after: Pod | None) -> bool:
     """Whether a change of a pod can unblock a node: the pod is gone, or has become Ready.
 
-    Most changes do not: the pod appears, is bound, has started, or begins to terminate.
+    A pod with readiness gates may wait for us when its containers have become ready. Most changes
+    unblock nothing: the pod appears, is bound, has started, or begins to terminate.
     """
     if after is None:
         return True
-    return is_ready(after) and (before is None or not is_ready(before))
+    if is_ready(after):
+        return before is None or not is_ready(before)
+    return bool(after.spec.readiness_gates) and (
+        _are_containers_ready(after) and (before is None or not _are_containers_ready(before))
+    )
+
+
+def _are_containers_ready(pod: Pod) -> bool:
+    condition = pod.condition(CONTAINERS_READY)
+    return condition is not None and condition.status == "True"
 
 
 def can_defer(before: Pod | None, after: Pod, write: PendingWrite | None) -> bool:

@@ -11,14 +11,17 @@ from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.api.times import format_time
 from everynode.decide.actions import Cause, PatchPod
-from everynode.decide.inplace.state import has_unfinished_update
+from everynode.decide.inplace.state import Stage, has_unfinished_update
 from everynode.decide.inplace.update import (
+    IN_PLACE_TIMEOUT,
+    SAME_IMAGE_TIMEOUT,
     Done,
     NextStep,
     Recreate,
     Wait,
     maintenance_patch,
     next_step,
+    settles_at,
 )
 from everynode.decide.node.availability import available_at
 from everynode.decide.revisions.target import Revision
@@ -218,18 +221,79 @@ def test_a_record_without_a_readable_time_goes_by_the_gate_or_the_pod(
         assert isinstance(taken, Recreate)
 
 
-def test_two_tags_of_one_image_are_told_apart_by_the_container() -> None:
+def updating(target: str = "image") -> Machine:
+    """Return a pod whose new image is written; its kubelet has not seen it."""
     machine = Machine(REVISIONS["base"].template, "base")
+    for _ in range(2):
+        taken = step(machine, target)
+        assert isinstance(taken, PatchPod)
+        machine.apply(taken)
+    return machine
+
+
+def test_a_restart_of_the_old_image_is_not_the_update() -> None:
+    machine = updating()
+    machine.restart()
+    machine.wait(SAME_IMAGE_TIMEOUT - 1)
+    assert step(machine, "image") == Wait(NOW + SAME_IMAGE_TIMEOUT, Stage.RESTARTING.value)
+    machine.run()
+    drive(machine, "image")
+    check(machine, "image")
+
+
+def test_two_tags_of_one_image_are_told_apart_by_the_restart() -> None:
+    # A runtime names one tag of an image: nothing but the container's id changes.
+    machine = updating()
+    assert step(machine, "image") == Wait(NOW + IN_PLACE_TIMEOUT, Stage.RESTARTING.value)
+    machine.restart()
+    machine.wait(SAME_IMAGE_TIMEOUT)
+    last = step(machine, "image")
+    assert isinstance(last, PatchPod)
+    assert last.body["status"]["conditions"][0]["status"] == "True"
+    assert maintenance_patch(machine.read(), now=machine.now) == last
+    assert settles_at(machine.read()) == machine.now
+    machine.pod["spec"]["containers"][0]["image"] = "registry.example/agent:1"  # the same content
+    machine.apply(last)
+    assert not has_unfinished_update(machine.read())
+
+
+def test_a_restarted_container_must_run_to_count() -> None:
+    machine = updating()
+    machine.restart()
+    machine.pod["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "Error"}}
+    machine.wait(SAME_IMAGE_TIMEOUT)
+    assert isinstance(step(machine, "image"), Wait)
+
+
+def test_an_image_that_was_wanted_in_between_is_not_the_update() -> None:
+    machine = updating()
+    taken = step(machine, "both, label")
+    while isinstance(taken, PatchPod) and "image" not in str(taken.body.get("spec")):
+        machine.apply(taken)
+        machine.run()
+        taken = step(machine, "both, label")
+    assert isinstance(taken, PatchPod)
+    machine.apply(taken)
+    assert isinstance(step(machine, "both, label"), Wait)  # agent:2 runs, agent:3 is wanted
+    machine.run()
+    drive(machine, "both, label")
+    check(machine, "both, label")
+
+
+def test_a_container_that_had_not_started_may_start_with_the_old_image() -> None:
+    machine = Machine(REVISIONS["base"].template, "base")
+    status = machine.pod["status"]["containerStatuses"][0]
+    started = {**status}
+    status.update(imageID="", containerID="", image="")
     for _ in range(2):
         taken = step(machine, "image")
         assert isinstance(taken, PatchPod)
         machine.apply(taken)
-    status = machine.pod["status"]["containerStatuses"][0]
+    status.update(started)
     assert isinstance(step(machine, "image"), Wait)
-    status["containerID"] = "containerd://agent-2"  # image and id as they were
-    last = step(machine, "image")
-    assert isinstance(last, PatchPod)
-    assert last.body["status"]["conditions"][0]["status"] == "True"
+    machine.run()
+    drive(machine, "image")
+    check(machine, "image")
 
 
 # --- Crashes and changes of mind ---------------------------------------------------------------

@@ -1,7 +1,7 @@
 """In-place update state: the record in a pod's annotation, and the stage it is at.
 
 The annotation has OpenKruise's format, so that each controller can continue an update of the other.
-`containerID`, beside `imageID`, is our own addition, which OpenKruise ignores.
+`containerID` and `image`, beside `imageID`, are our own additions, which OpenKruise ignores.
 """
 
 from __future__ import annotations
@@ -26,11 +26,16 @@ RESIZE_IN_PROGRESS: Final = "PodResizeInProgress"
 INFEASIBLE: Final = "Infeasible"
 
 
-class LastStatus(msgspec.Struct, frozen=True, gc=False):
-    """The image and the container that ran before the image was changed."""
+class LastStatus(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The image and the container that ran before the image was changed.
+
+    `image` is in the record only if the kubelet may still start that image: it had not started the
+    container yet, or an unfinished update has been replaced.
+    """
 
     image_id: str = msgspec.field(default="", name="imageID")
     container_id: str = msgspec.field(default="", name="containerID")
+    image: str = ""
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
@@ -223,31 +228,54 @@ def are_images_running(pod: Pod, state: InPlaceState) -> bool:
     """Whether every container whose image was changed runs the new image."""
     if not state.last_container_statuses:
         return True
+    return all(
+        status is not None and _runs_new_image(status, image, last)
+        for status, image, last in _changed_containers(pod, state)
+    )
+
+
+def are_containers_restarted(pod: Pod, state: InPlaceState) -> bool:
+    """Whether every container whose image was changed runs again, maybe still with the old image.
+
+    The kubelet reports nothing else if both images have the same content: a container runtime
+    names one of the tags of an image, and that may be the old one.
+    """
+    return all(
+        status is not None
+        and (_runs_new_image(status, image, last) or _is_started_again(status, last))
+        for status, image, last in _changed_containers(pod, state)
+    )
+
+
+def _changed_containers(
+    pod: Pod, state: InPlaceState
+) -> list[tuple[ContainerStatus | None, str, LastStatus]]:
+    """Return status, image and record of each container whose image was changed, by name."""
     images = {container.name: container.image for container in pod.spec.containers}
     statuses = {status.name: status for status in pod.status.container_statuses}
-    for name in sorted(state.last_container_statuses):
-        if name not in images:
-            continue
-        status = statuses.get(name)
-        if status is None or not _runs_new_image(
-            status, images[name], state.last_container_statuses[name]
-        ):
-            return False
-    return True
+    last = state.last_container_statuses or {}
+    return [
+        (statuses.get(name), images[name], last[name]) for name in sorted(last) if name in images
+    ]
 
 
 def _runs_new_image(status: ContainerStatus, image: str, last: LastStatus) -> bool:
-    """Whether the container runs the image: its image id or name is new.
-
-    If both names are the same image, the container id must have changed.
-    """
+    """Whether the container runs the image, as far as the reported ids and names prove it."""
     if not status.image_id:
         return False
-    if status.image_id != last.image_id or same_image(status.image, image):
-        return True
-    return bool(last.container_id and status.container_id) and (
-        status.container_id != last.container_id
-    )
+    named = same_image(status.image, image)
+    if last.container_id and status.container_id == last.container_id:
+        # Another image always comes with another container, unless the update was taken back.
+        return named and bool(last.image)
+    if status.image_id == last.image_id:
+        return named  # a new name of the same content
+    return named or not same_image(status.image, last.image)
+
+
+def _is_started_again(status: ContainerStatus, last: LastStatus) -> bool:
+    known = bool(last.container_id) or not last.image_id
+    restarted = known and bool(status.container_id) and status.container_id != last.container_id
+    return restarted and status.state.running is not None
 
 
 def _passed_precheck(pod: Pod, state: InPlaceState) -> bool:

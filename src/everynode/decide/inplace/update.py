@@ -25,6 +25,7 @@ from everynode.decide.inplace.state import (
     InPlaceState,
     LastStatus,
     Stage,
+    are_containers_restarted,
     is_gate_closed,
     read_state,
     resize_trouble,
@@ -47,10 +48,14 @@ __all__ = [
     "has_gates_to_open",
     "maintenance_patch",
     "next_step",
+    "settles_at",
 ]
 
 # How long a step may take before the pod is recreated instead.
 IN_PLACE_TIMEOUT: Final = 600.0
+# How long after its image was changed a restarted container counts as updated although the kubelet
+# reports id and name of the old image. Until then it may be a restart of the old image.
+SAME_IMAGE_TIMEOUT: Final = 60.0
 STARTED: Final = "StartInPlaceUpdate"
 
 
@@ -91,10 +96,11 @@ def next_step(
     settled = stage(pod, state) is Stage.FINISHED
     if settled and _gate_closed_at(pod, now, ahead) + IN_PLACE_TIMEOUT <= now:
         return Recreate("the pod was made unready, but could not be changed for 10 minutes")
-    return _start_update(pod, change, target, state=None if settled else state, now=now)
+    pending = InPlaceState() if settled or state is None else state
+    return _start_update(pod, change, target, pending=pending, now=now)
 
 
-def maintenance_patch(pod: Pod, *, now: float) -> PatchPod | None:
+def maintenance_patch(pod: Pod, *, now: float, ahead: FutureTimes = ()) -> PatchPod | None:
     """Return the patch for a pod that is not to be updated now; None if it needs none.
 
     It opens gates or continues an update that has begun.
@@ -106,7 +112,18 @@ def maintenance_patch(pod: Pod, *, now: float) -> PatchPod | None:
     gates = _gates_to_open(pod, at)
     if gates:
         return gate_patch(pod, gates, now=now, cause=Cause.GATE)
-    return None if state is None else _next_recorded_write(pod, state, at, now)
+    if state is None:
+        return None
+    settles = _settles_at(pod, state, at, ahead)
+    if settles is not None and settles <= now:
+        return _settle_images(pod, state, now)
+    return _next_recorded_write(pod, state, at, now)
+
+
+def settles_at(pod: Pod, ahead: FutureTimes = ()) -> float | None:
+    """Return when the restarted containers of an update count as done; None if they do not yet."""
+    state = read_state(pod)
+    return None if state is None else _settles_at(pod, state, stage(pod, state), ahead)
 
 
 def has_gates_to_open(pod: Pod) -> bool:
@@ -131,13 +148,15 @@ def _continue_update(pod: Pod, now: float, ahead: FutureTimes) -> NextStep:
     state = read_state(pod)
     at = stage(pod, state)
     if at is Stage.FINISHED or state is None:
-        return maintenance_patch(pod, now=now) or Done()
+        return maintenance_patch(pod, now=now, ahead=ahead) or Done()
     until = effective_time(_started_at(pod, state), ahead) + IN_PLACE_TIMEOUT
     if at is Stage.RESIZING and resize_trouble(pod) == INFEASIBLE:
         return Recreate("the node cannot give the pod the resources it now asks for")
     if now >= until and at is not Stage.RESIZED:
         return Recreate(f"not updated in place within 10 minutes: {at.value}")
-    return maintenance_patch(pod, now=now) or Wait(until, at.value)
+    settles = _settles_at(pod, state, at, ahead)
+    wake_at = until if settles is None else min(until, settles)
+    return maintenance_patch(pod, now=now, ahead=ahead) or Wait(wake_at, at.value)
 
 
 def _next_recorded_write(pod: Pod, state: InPlaceState, at: Stage, now: float) -> PatchPod | None:
@@ -151,10 +170,9 @@ def _next_recorded_write(pod: Pod, state: InPlaceState, at: Stage, now: float) -
     if not is_gate_closed(pod) and has_gate(pod, keys.INPLACE_UPDATE_READY):
         return _close_gate(pod, now)
     images = state.next_container_images or {}
-    running = _current_containers(pod, images)
     written = msgspec.structs.replace(
         state,
-        last_container_statuses={**(state.last_container_statuses or {}), **running},
+        last_container_statuses=_last_statuses(pod, state, images),
         update_resources=False,
         update_images=True,
         next_container_images=None,
@@ -183,12 +201,29 @@ def _resources_json(resources: Resources) -> dict[str, Any]:
 
 def _clear_resize(pod: Pod, state: InPlaceState, now: float) -> PatchPod:
     """Remove the finished resize from the record, so that later resizes by others are kept."""
-    done = msgspec.structs.replace(state, next_container_resources=None)
+    return _close_record(pod, msgspec.structs.replace(state, next_container_resources=None), now)
+
+
+def _close_record(pod: Pod, done: InPlaceState, now: float) -> PatchPod:
     metadata = {"annotations": _record(done)}
     if is_gate_closed(pod):
         gate = GateWrite(keys.INPLACE_UPDATE_READY, open=True)
         return gate_patch(pod, (gate,), now=now, cause=Cause.IN_PLACE, metadata=metadata)
     return patch_pod(pod, Cause.IN_PLACE, metadata=metadata)
+
+
+def _settles_at(pod: Pod, state: InPlaceState, at: Stage, ahead: FutureTimes) -> float | None:
+    """Return when containers that restarted without a sign of the new image count as updated."""
+    if at is not Stage.RESTARTING or state.next_container_images:
+        return None
+    if not are_containers_restarted(pod, state):
+        return None
+    return effective_time(_started_at(pod, state), ahead) + SAME_IMAGE_TIMEOUT
+
+
+def _settle_images(pod: Pod, state: InPlaceState, now: float) -> PatchPod:
+    """Remove the finished change of images from the record, and open the gate."""
+    return _close_record(pod, msgspec.structs.replace(state, last_container_statuses=None), now)
 
 
 # --- Starting an update ------------------------------------------------------------------------
@@ -212,31 +247,53 @@ def _change_for(
 
 
 def _start_update(
-    pod: Pod, change: Change, target: Revision, *, state: InPlaceState | None, now: float
+    pod: Pod, change: Change, target: Revision, *, pending: InPlaceState, now: float
 ) -> PatchPod:
-    """Return the first write: close the gate if a container restarts, else write the update."""
-    images = {**((state and state.next_container_images) or {}), **change.images}
-    resources = _merge_resources((state and state.next_container_resources) or {}, change.resources)
-    written = {} if resources else images
-    made = InPlaceState(
-        revision=target.hash,
+    """Return the first write: close the gate if a container restarts, else write the update.
+
+    What an unfinished update (`pending`) has not written, or has not seen done, becomes part of it.
+    """
+    images = {**(pending.next_container_images or {}), **change.images}
+    resources = _merge_resources(pending.next_container_resources or {}, change.resources)
+    if resources:
+        record = _record_of_resize(pending, resources, images, now)
+    else:
+        record = _record_of_images(pod, pending, images, now)
+    metadata = _metadata(change, target, msgspec.structs.replace(record, revision=target.hash))
+    gate_is_due = (change.restarts or bool(images)) and not is_gate_closed(pod)
+    if gate_is_due and resources:
+        # No image is written yet, so that the metadata fits into the patch of the status.
+        return _close_gate(pod, now, metadata=metadata)
+    if gate_is_due:
+        return _close_gate(pod, now)
+    return _update_patch(pod, metadata, {} if resources else images)
+
+
+def _record_of_resize(
+    pending: InPlaceState, resources: dict[str, Resources], images: dict[str, str], now: float
+) -> InPlaceState:
+    """Return the record of an update that writes its images after the resize."""
+    return InPlaceState(
         update_timestamp=format_time(now),
-        # The new update also waits for the containers that an unfinished update changed.
-        last_container_statuses={
-            **((state and state.last_container_statuses) or {}),
-            **_current_containers(pod, written),
-        },
-        update_resources=bool(resources),
+        last_container_statuses=pending.last_container_statuses,
+        update_resources=True,
         update_images=bool(images),
-        next_container_images=images if resources else None,
+        next_container_images=images,
         next_container_resources=resources,
-        container_batches_record=(_batch(resources or images, now),),
+        container_batches_record=(_batch(resources, now),),
     )
-    metadata = _metadata(change, target, made)
-    if (change.restarts or images) and not is_gate_closed(pod):
-        # With a resize no image is written yet, so the metadata fits into the same status patch.
-        return _close_gate(pod, now, metadata=metadata if resources else None)
-    return _update_patch(pod, metadata, written)
+
+
+def _record_of_images(
+    pod: Pod, pending: InPlaceState, images: dict[str, str], now: float
+) -> InPlaceState:
+    """Return the record of an update that writes its images at once."""
+    return InPlaceState(
+        update_timestamp=format_time(now),
+        last_container_statuses=_last_statuses(pod, pending, images),
+        update_images=bool(images),
+        container_batches_record=(_batch(images, now),),
+    )
 
 
 def _close_gate(pod: Pod, now: float, *, metadata: Mapping[str, Any] | None = None) -> PatchPod:
@@ -286,17 +343,25 @@ def _batch(changed: Mapping[str, object], now: float) -> Batch:
     return Batch(format_time(now), tuple(sorted(changed)))
 
 
-def _current_containers(pod: Pod, images: Mapping[str, str]) -> dict[str, LastStatus]:
-    """Return the image and container ids of the containers that get another image."""
-    live = {each.name: each.image for each in pod.spec.containers}
+def _last_statuses(
+    pod: Pod, pending: InPlaceState, images: Mapping[str, str]
+) -> dict[str, LastStatus]:
+    """Return the images and containers that run before these images are written.
+
+    Containers that an unfinished update has changed stay in the record.
+    """
+    waiting = pending.last_container_statuses or {}
     statuses = {each.name: each for each in pod.status.container_statuses}
-    return {
-        name: LastStatus(statuses[name].image_id, statuses[name].container_id)
-        if name in statuses
-        else LastStatus()
-        for name in sorted(images)
-        if live.get(name) != images[name]
-    }
+    found = dict(waiting)
+    for container in pod.spec.containers:
+        name, old = container.name, container.image
+        if images.get(name, old) == old:
+            continue
+        status = statuses.get(name)
+        image_id, container_id = (status.image_id, status.container_id) if status else ("", "")
+        may_still_start = name in waiting or not image_id
+        found[name] = LastStatus(image_id, container_id, old if may_still_start else "")
+    return found
 
 
 def _merge_resources(

@@ -15,6 +15,7 @@ from everynode.decide.inplace.update import (
     Wait,
     has_gates_to_open,
     maintenance_patch,
+    settles_at,
 )
 from everynode.decide.node import reasons
 from everynode.decide.node.assessment import Queue, earliest
@@ -155,7 +156,7 @@ def _progress_of(node: NodeState, pod: Pod) -> InPlaceProgress:
     unresizable = (pod.uid, pod.hash) == node.view.unresizable
     if not _is_moving_to_target(node, pod):
         if unresizable or not _needs_maintenance(node, pod):
-            return InPlaceProgress(pod)
+            return InPlaceProgress(pod, wake_at=settles_at(pod, node.view.ahead))
         return InPlaceProgress(pod, Step(StepKind.MAINTAIN, Cause.GATE, pod))
     created_at_target = pod.hash == node.plan.target_hash and not _has_record(pod)
     if unresizable:
@@ -187,7 +188,7 @@ def _is_moving_to_target(node: NodeState, pod: Pod) -> bool:
 def _needs_maintenance(node: NodeState, pod: Pod) -> bool:
     if not _has_record(pod):
         return has_gates_to_open(pod)  # the same result without building the patch
-    return maintenance_patch(pod, now=node.now) is not None
+    return maintenance_patch(pod, now=node.now, ahead=node.view.ahead) is not None
 
 
 def _times_out_at(node: NodeState, pod: Pod) -> float | None:

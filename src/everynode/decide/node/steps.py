@@ -69,7 +69,7 @@ def build_actions(plan: Plan, view: NodeView, step: Step, now: float) -> tuple[P
     if step.kind is StepKind.DELETE:
         return (_delete(view, step.pod, step.cause),)
     if step.kind is StepKind.MAINTAIN:
-        patch = maintenance_patch(step.pod, now=now)
+        patch = maintenance_patch(step.pod, now=now, ahead=view.ahead)
         return () if patch is None else (patch,)
     if step.kind is StepKind.MARK_PREPARING_DELETE:
         assert plan.hook is not None

@@ -35,6 +35,26 @@ async def _fail_pod(ctx: ActionContext, action: Action) -> None:
     await ctx.client.write(request, bytes)
 
 
+async def _restart_container(ctx: ActionContext, action: Action) -> None:
+    """The kubelet restarts a pod's containers with the images that they run."""
+    pod = ctx.pick_pod(action)
+    if pod is None:
+        return
+    statuses = [
+        {
+            **msgspec.to_builtins(each),
+            "containerID": f"{each.container_id}+1",
+            "restartCount": each.restart_count + 1,
+        }
+        for each in pod.status.container_statuses
+    ]
+    body = {"status": {"containerStatuses": statuses}}
+    request = verbs.patch(
+        PODS, pod.name, body, kind=STRATEGIC_PATCH, namespace=NAMESPACE, subresource="status"
+    )
+    await ctx.client.write(request, bytes)
+
+
 async def _stick_pod(ctx: ActionContext, action: Action) -> None:
     """A finalizer keeps a pod from being removed."""
     pod = ctx.pick_pod(action)
@@ -69,6 +89,7 @@ async def _quirk(ctx: ActionContext, action: Action) -> None:
 
 ACTIONS: Final[dict[str, Act]] = {
     "fail-pod": _fail_pod,
+    "restart-container": _restart_container,
     "stick-pod": _stick_pod,
     "stick-pullers": _stick_pullers,
     "quirk": _quirk,

@@ -14,7 +14,8 @@ from everynode.api import keys
 from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import Pod
 from everynode.sim.checks.check import DAEMONSET_KINDS, Check
-from everynode.sim.checks.oracle import Oracle, canonical_template, gate_closed, is_true, node_fit
+from everynode.sim.checks.inplace_progress import gate_closed
+from everynode.sim.checks.oracle import Oracle, canonical_template, is_true, node_fit
 from everynode.sim.checks.possible_views import (
     TooManyViews,
     disrupted_pod,

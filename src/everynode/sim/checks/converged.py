@@ -10,10 +10,10 @@ from everynode.api import keys
 from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import Pod
 from everynode.api.selector import matches
+from everynode.sim.checks.inplace_progress import amounts
 from everynode.sim.checks.oracle import (
     ContainerSettings,
     Oracle,
-    amounts,
     is_true,
     is_watched,
     node_fit,

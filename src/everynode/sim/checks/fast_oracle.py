@@ -15,13 +15,8 @@ from everynode.api.daemonset import DaemonSet
 from everynode.api.int_or_percent import scaled_value
 from everynode.api.objects import Pod
 from everynode.api.times import TimeError, parse_time, seconds
-from everynode.sim.checks.oracle import (
-    TRIAL_SECONDS,
-    Oracle,
-    inplace_state_of,
-    is_true,
-    node_fit,
-)
+from everynode.sim.checks.inplace_progress import inplace_state_of
+from everynode.sim.checks.oracle import TRIAL_SECONDS, Oracle, is_true, node_fit
 from everynode.sim.checks.pod_health import clock_lag, proves_from, trusted_from
 from everynode.sim.engine.clock import EPOCH
 from everynode.sim.history.cluster_state import ClusterState

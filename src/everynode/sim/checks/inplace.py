@@ -11,13 +11,8 @@ import msgspec
 from everynode.api import keys
 from everynode.api.objects import Container, Pod
 from everynode.sim.checks.check import Check
-from everynode.sim.checks.oracle import (
-    canonical_template,
-    gate_closed,
-    is_in_place_done,
-    revision_template,
-    template_containers,
-)
+from everynode.sim.checks.inplace_progress import gate_closed, is_in_place_done
+from everynode.sim.checks.oracle import canonical_template, revision_template, template_containers
 from everynode.sim.checks.possible_views import owner_uid
 from everynode.sim.history.record import Commit
 

@@ -9,9 +9,9 @@ from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.sim.checks.check import DAEMONSET_KINDS, Check
 from everynode.sim.checks.fast_oracle import FastOracles
+from everynode.sim.checks.inplace_progress import inplace_state_of
 from everynode.sim.checks.oracle import (
     Oracle,
-    inplace_state_of,
     is_marked_not_ready,
     is_preparing,
     is_true,

@@ -12,7 +12,8 @@ from typing import Final
 from everynode.api import keys
 from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import Pod
-from everynode.sim.checks.oracle import Oracle, amounts, canonical_template
+from everynode.sim.checks.inplace_progress import amounts
+from everynode.sim.checks.oracle import Oracle, canonical_template
 from everynode.sim.checks.possible_views import by_controller, owner_uid
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Record

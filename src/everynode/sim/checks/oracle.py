@@ -18,13 +18,17 @@ from everynode.api.objects import (
     Node,
     Partial,
     Pod,
-    Resources,
     Toleration,
 )
 from everynode.api.selector import matches
 from everynode.api.taints import EVICTING_EFFECTS, find_untolerated_taint, with_daemon_tolerations
 from everynode.api.template_equality import normalise
 from everynode.api.times import seconds
+from everynode.sim.checks.inplace_progress import (
+    amounts,
+    is_in_place_done,
+    revision_since,
+)
 from everynode.sim.checks.pod_health import clock_lag, proves_from, sick_from, trusted_from
 from everynode.sim.faults.next_release import grown
 from everynode.sim.history.cluster_state import ClusterState
@@ -102,13 +106,6 @@ def template_containers(template: bytes) -> ContainerSettings:
     return {each.name: (each.image, amounts(each.resources)) for each in made}
 
 
-def amounts(resources: Resources) -> tuple[tuple[str, str, str], ...]:
-    """Requests and limits in comparable form; a missing request equals its limit."""
-    cause = {**resources.limits, **resources.requests}
-    both = (("limits", resources.limits), ("requests", cause))
-    return tuple((kind, name, str(each[name])) for kind, each in both for name in sorted(each))
-
-
 def is_watched(pod: Pod) -> bool:
     """Whether the controller watches the pod: it selects pods by this label."""
     return keys.REVISION_HASH in pod.metadata.labels
@@ -129,61 +126,6 @@ def is_marked_not_ready(pod: Pod) -> bool:
     """Whether the pod was marked NotReady for its preDelete hook (markPodNotReady)."""
     condition = pod.condition(keys.KRUISE_POD_READY)
     return condition is not None and condition.status == "False" and _HOOK in condition.message
-
-
-def gate_closed(pod: Pod) -> bool:
-    """Whether the pod was made NotReady for an in-place update (its gate is closed)."""
-    condition = pod.condition(keys.INPLACE_UPDATE_READY)
-    return condition is not None and condition.status == "False"
-
-
-def inplace_state_of(pod: Pod) -> dict[str, Any]:
-    """The record of an in-place update on the pod."""
-    text = pod.metadata.annotations.inplace_state
-    try:
-        found = msgspec.json.decode(text) if text else {}
-    except msgspec.DecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def is_in_place_done(pod: Pod) -> bool:
-    """Whether every container runs the pod's spec after an in-place update."""
-    state = inplace_state_of(pod)
-    if not state or state.get("revision") != pod.hash:
-        return not state
-    last = state.get("lastContainerStatuses") or {}
-    running = {each.name: each.image_id for each in pod.status.container_statuses}
-    for name, before in last.items():
-        image = next((c.image for c in pod.spec.containers if c.name == name), "")
-        said = next((c.image for c in pod.status.container_statuses if c.name == name), "")
-        if before.get("imageID") == running.get(name) and said != image:
-            return False
-    return not state.get("nextContainerResources") or _has_resources(pod)
-
-
-def _has_resources(pod: Pod) -> bool:
-    """Whether every container has the resources of the pod's spec."""
-    given = {each.name: each.resources for each in pod.status.container_statuses}
-    cause = [(each.resources, given.get(each.name)) for each in pod.spec.containers]
-    return all(has is not None and amounts(has) == amounts(want) for want, has in cause)
-
-
-def revision_since(pod: Pod) -> float:
-    """When the pod got its current revision: by creation or by an in-place update."""
-    state = inplace_state_of(pod)
-    changed = state.get("updateTimestamp") if state.get("revision") == pod.hash else None
-    begun = _time(changed) if isinstance(changed, str) else 0.0
-    return max(seconds(pod.metadata.creation_timestamp) or 0.0, begun)
-
-
-def _time(text: str) -> float:
-    from everynode.api.times import TimeError, parse_time
-
-    try:
-        return parse_time(text)
-    except TimeError:
-        return 0.0
 
 
 class Oracle:

@@ -11,7 +11,8 @@ from itertools import chain, islice, product
 from typing import Final
 
 from everynode.api.objects import Pod
-from everynode.sim.checks.oracle import gate_closed, is_marked_not_ready, is_preparing
+from everynode.sim.checks.inplace_progress import gate_closed
+from everynode.sim.checks.oracle import is_marked_not_ready, is_preparing
 from everynode.sim.history.cluster_state import ClusterState, StateHistory
 from everynode.sim.history.record import Commit, Record
 from everynode.sim.history.snapshots import PastPodIndex, PodIndex, node_of

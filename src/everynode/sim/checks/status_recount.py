@@ -37,10 +37,10 @@ from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus
 from everynode.api.objects import ControllerRevision, Node, Pod
 from everynode.sim.checks.fast_oracle import available_from
+from everynode.sim.checks.inplace_progress import inplace_state_of
 from everynode.sim.checks.oracle import (
     Oracle,
     canonical_template,
-    inplace_state_of,
     is_true,
     is_watched,
     node_fit,
