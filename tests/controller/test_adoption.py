@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from everynode.api.daemonset import Flavour
+from everynode.controller import orphan_watches
 from everynode.controller.adoption import Adoption
 from everynode.controller.informers import Informers
 from everynode.controller.reporter import Reporter
@@ -18,6 +19,7 @@ from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream
+from everynode.sim.history.record import Commit
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Plan
 from everynode.sim.world import play
@@ -31,14 +33,37 @@ MANIFESTS = (daemonset(rolling={"maxUnavailable": 1}),)
 UPDATE = Action("set-image", at=10.0, args={"image": "agent:v2"})
 
 
-def test_an_orphan_that_is_in_no_watch_is_found_within_a_quarter_of_an_hour() -> None:
+def _bare_pod(*others: Action) -> float:
+    """When a pod that loses its owner and its hash at 40 s is adopted."""
     orphan = Action("orphan-pod", at=40.0, args={"node": 0, "strip": True})
-    plan = Plan(1, nodes=2, manifests=MANIFESTS, actions=(UPDATE, orphan), quiet_at=1000.0)
-    result, world = play(plan)
+    actions = (UPDATE, *others, orphan)
+    result, world = play(Plan(1, nodes=2, manifests=MANIFESTS, actions=actions, quiet_at=1000.0))
     assert result.kept, result.violations
-    assert 640.0 < world.record.changed_at < 1000.0
     assert len(world.record.cluster.pods) == 2
     assert all(pod.hash for pod in world.record.cluster.pods.values())
+    return next(
+        commit.time
+        for commit in world.record.commits
+        if commit.kind == "pods" and commit.time > 40.0 and _adopts(commit)
+    )
+
+
+def _adopts(commit: Commit) -> bool:
+    before, after = commit.before, commit.after
+    if before is None or after is None:
+        return False
+    return before.metadata.controller is None and after.metadata.controller is not None
+
+
+def test_an_orphan_without_a_hash_is_adopted_at_once() -> None:
+    assert _bare_pod() < 42.0
+
+
+def test_an_orphan_that_no_watch_shows_is_found_within_a_quarter_of_an_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(orphan_watches, "MAX_WATCHED", 0)
+    assert 600.0 < _bare_pod() < 1000.0
 
 
 class Refusing:

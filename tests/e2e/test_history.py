@@ -183,7 +183,8 @@ async def test_adopted_pods_that_differ_are_replaced_by_the_update_strategy(play
         assert seen.most_together == 1
 
 
-async def test_an_orphan_made_by_hand_is_adopted(play: Play) -> None:
+@pytest.mark.parametrize("label", [{HASH: "unknown"}, {}], ids=["labelled", "bare"])
+async def test_an_orphan_made_by_hand_is_adopted(play: Play, label: dict[str, str]) -> None:
     async with play(nodes=2) as stage:
         manifest = daemonset(api_version=NATIVE)
         await stage.start(manifest, 2)
@@ -192,7 +193,7 @@ async def test_an_orphan_made_by_hand_is_adopted(play: Play) -> None:
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {"name": "extra", "labels": {"app": "agent", HASH: "unknown"}},
+                "metadata": {"name": "extra", "labels": {"app": "agent", **label}},
                 "spec": {
                     "nodeName": "node-0001",
                     "containers": [{"name": "agent", "image": "agent:v1"}],

@@ -382,6 +382,11 @@ _OTHERS: Final = {
         set_image(20.0, "agent:never-ready"), set_image(1000.0, "agent:v3"),
         nodes=1, quiet_at=1010.0,
     ),
+    # Nothing changes afterwards that would have it found: only the watch for orphans shows it.
+    "a-bare-pod": _plan(
+        set_image(8.0), at(30.0, "orphan-pod", node=0, strip=True), nodes=2, quiet_at=31.0,
+        patience=60.0,
+    ),
     "an-orphan-that-is-refused": _plan(
         # Its name is that of an earlier revision: a new pod there would not collide with it.
         at(8.0, "deny-adoption", seconds=60.0), at(9.0, "orphan-pod", node=0),

@@ -29,6 +29,7 @@ from everynode.controller.informers import (
     Reconcile,
 )
 from everynode.controller.missing_pods import MissingPods
+from everynode.controller.orphan_watches import OrphanWatches
 from everynode.controller.pending_writes import PendingWrite
 from everynode.controller.prepull import PrePull
 from everynode.controller.reporter import Reporter
@@ -60,6 +61,7 @@ class Reconciler:
         history: RevisionHistory,
         statuses: StatusWriter,
         adoption: Adoption,
+        orphans: OrphanWatches,
         prepull: PrePull,
         reporter: Reporter,
     ) -> None:
@@ -70,6 +72,7 @@ class Reconciler:
         self._history = history
         self._statuses = statuses
         self._adoption = adoption
+        self._orphans = orphans
         self._prepull = prepull
         self._reporter = reporter
         self._choices: dict[str, TargetChoice] = {}  # the target revision, by DaemonSet
@@ -139,6 +142,8 @@ class Reconciler:
         backing_off = self._statuses.backing_off_until(state)
         if backing_off <= now and self._missing.forget(state.key):
             state.invalidate_plan()  # what waited for the end of the conflict is decided anew
+        assert self._tasks is not None
+        self._orphans.follow(state, self._unlabelled_seen, self._tasks)
         if self._adoption.due(state, now):
             self._spawn(self._adoption.scan(state))
         # At every reconcile, because getting a key from the queue removes all its times.
@@ -311,11 +316,18 @@ class Reconciler:
                 self._adoption.request_scan(state, orphan.metadata.uid)
                 self._queue.add(state.key)
 
+    def _unlabelled_seen(self, state: DaemonSetState, pod: Pod) -> None:
+        """A pod without a revision hash: an orphan to adopt, or an own pod to be labelled again."""
+        if claim(state.ds, pod) in (Claim.ADOPT, Claim.OWN):
+            self._adoption.request_scan(state, pod.uid)
+            self._queue.add(state.key)
+
     def _forget(self, state: DaemonSetState) -> None:
         self._queue.discard(state.key)
         self._statuses.forget(state)
         self._history.forget(state)
         self._adoption.forget(state)
+        self._orphans.forget(state)
         self._prepull.forget(state)
         self._choices.pop(state.key, None)
         self._failures.pop(state.key, None)

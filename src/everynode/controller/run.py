@@ -15,6 +15,7 @@ from everynode.controller.health import Health
 from everynode.controller.informers import Informers
 from everynode.controller.leader import AlwaysLeader, Leadership
 from everynode.controller.metrics import Metrics
+from everynode.controller.orphan_watches import OrphanWatches
 from everynode.controller.prepull import PrePull
 from everynode.controller.reconcile import Reconciler
 from everynode.controller.reporter import ControllerReporter
@@ -64,6 +65,7 @@ class Controller:
         *,
         leadership: Leadership | None = None,
     ) -> None:
+        self._transport = transport
         self._clock = clock
         self._options = options
         self.metrics = Metrics(clock)
@@ -192,6 +194,7 @@ class Controller:
                 client, clock, queue=queue, reporter=reporter, conflicts=conflicts
             ),
             adoption=Adoption(client, clock, informers=informers, queue=queue, reporter=reporter),
+            orphans=OrphanWatches(self._transport, clock),
             prepull=PrePull(
                 client,
                 clock,

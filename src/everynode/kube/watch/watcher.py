@@ -15,7 +15,7 @@ from everynode.clock import Clock
 from everynode.kube import verbs
 from everynode.kube.client import UNREADABLE, decode_page, describe_unreadable
 from everynode.kube.errors import Gone, KubeError, NotServed, from_response, from_status
-from everynode.kube.requests import Request, Response
+from everynode.kube.requests import METADATA, METADATA_LIST, Request, Response
 from everynode.kube.resources import Resource
 from everynode.kube.transport import Event, InProcessStream, Stream, Transport, TransportError
 from everynode.kube.verbs import EVERYTHING, Scope
@@ -162,6 +162,7 @@ class Watcher(Generic[T]):
         scope: Scope = EVERYTHING,
         keep: Callable[[T], bool] | None = None,
         observer: WatchObserver | None = None,
+        metadata_only: bool = False,
     ) -> None:
         self.resource = resource
         self.trouble = ""
@@ -173,6 +174,7 @@ class Watcher(Generic[T]):
         self._decode = decode
         self._consumer = consumer
         self._scope = scope
+        self._metadata_only = metadata_only  # the server leaves out spec and status
         self._keep = keep  # only these objects of a list are held until it is delivered
         self._observer: WatchObserver = observer or NullObserver()
         self._position = Position()
@@ -223,7 +225,7 @@ class Watcher(Generic[T]):
         position = self._position
         if position.state is State.LIST:
             page = verbs.list_page(self.resource, scope=self._scope, token=position.token)
-            return self._read_page(page)
+            return self._read_page(self._as_asked(page, METADATA_LIST))
         lifetime = int(self._clock.jitter(MIN_WATCH_SECONDS, MAX_WATCH_SECONDS))
         if position.state is State.WATCH_LIST:
             self._start_list()
@@ -232,7 +234,10 @@ class Watcher(Generic[T]):
             request = verbs.watch(
                 self.resource, version=position.version, seconds=lifetime, scope=self._scope
             )
-        return self._run_watch(request, lifetime)
+        return self._run_watch(self._as_asked(request, METADATA), lifetime)
+
+    def _as_asked(self, request: Request, metadata: str) -> Request:
+        return msgspec.structs.replace(request, accept=metadata) if self._metadata_only else request
 
     # --- Lists -----------------------------------------------------------------------------
 

@@ -85,6 +85,8 @@ def _of_pods(oracle: Oracle) -> Iterator[str]:
         labels, owner = pod.metadata.labels, pod.metadata.controller
         if labels.get(keys.PULLER) == oracle.ds.uid:
             yield f"{pod.name} has fetched what it was to fetch and is still there"
+        if owner is None and _should_be_adopted(oracle.ds, pod):
+            yield f"{pod.name} has no owner, matches and was not adopted"
         if owner is None or owner.uid != oracle.ds.uid:
             continue
         if not matches(oracle.ds.selector, labels):
@@ -92,6 +94,13 @@ def _of_pods(oracle: Oracle) -> Iterator[str]:
         template = oracle.templates.get(pod.hash)
         if template is not None and pod_containers(pod) != template_containers(template):
             yield f"{pod.name} is not what its revision {pod.hash} says"
+
+
+def _should_be_adopted(ds: DaemonSet, pod: Pod) -> bool:
+    meta = pod.metadata
+    if meta.namespace != ds.namespace or pod.terminating or keys.PULLER in meta.labels:
+        return False
+    return matches(ds.selector, meta.labels)
 
 
 def pod_containers(pod: Pod) -> ContainerSettings:

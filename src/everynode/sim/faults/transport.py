@@ -140,7 +140,7 @@ class FaultyTransport:
             return CompleteResponse(answer)
         self._opened += 1
         watched = _watch_of(request)
-        if watched[1] != keys.PULLER:  # pull pods are not daemon pods
+        if watched[1] in ("", keys.REVISION_HASH):  # else pull pods, or orphans of one DaemonSet
             self._watched[watched] = _kind_of(request.path)
         kind = resource_of_path(request.path)
         stream = FaultyWatch(answer, self, self._faults, kind=kind, watched=watched)
