@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from everynode.api import keys
 from everynode.api.validation import summarise, validate_daemonset, validate_update
+from everynode.api.validation.daemonset import validate_advanced_on_server
 from tests.support.manifest_corpus import INVALID, VALID, Case, daemonset, rolling, template
 
 Object = dict[str, Any]
@@ -77,6 +78,15 @@ def test_an_empty_part_of_a_native_selector_is_no_change() -> None:
     selector = {"matchLabels": {"app": "agent"}, "matchExpressions": []}
     assert (
         validate_update(daemonset(keys.APPS_V1), daemonset(keys.APPS_V1, selector=selector)) == []
+    )
+
+
+def test_a_template_with_a_deadline_is_refused_by_the_definition() -> None:
+    manifest = daemonset(keys.V1BETA1, template=template(activeDeadlineSeconds=5))
+    (fault,) = validate_advanced_on_server(manifest)
+    assert (fault.path, fault.message) == (
+        "spec.template.spec.activeDeadlineSeconds",
+        "Forbidden: activeDeadlineSeconds in DaemonSet is not Supported",
     )
 
 

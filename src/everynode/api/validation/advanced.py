@@ -79,6 +79,7 @@ NO_SURGE_IN_PLACE: Final = "may not be set when rollingUpdateType is InPlaceIfPo
 BOTH_ZERO: Final = "cannot be 0 when maxSurge is 0"
 EMPTY_SELECTOR: Final = "empty selector is invalid for daemonset"
 LABELS_DIFFER: Final = "`selector` does not match template `labels`"
+NO_DEADLINE: Final = "activeDeadlineSeconds in DaemonSet is not Supported"
 NO_UPDATE_HOOK: Final = "a DaemonSet has no in-place update hook, only preDelete"
 
 
@@ -104,7 +105,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def check_own_fields(daemonset: Object) -> FieldErrors:
-    """Errors in all fields but metadata and template; types checked, nulls removed."""
+    """Errors that the definition's rules find; types checked, nulls removed."""
     for at, rules in _RULES_BY_PATH.items():
         for path, value in _values_at(daemonset, at):
             yield from (rule.error(path, value) for rule in rules if not rule.holds(value))
@@ -398,6 +399,14 @@ RULES: Final = (
         _CEL_SELECTS,
         LABELS_DIFFER,
         field=("template", "metadata", "labels"),
+    ),
+    Rule(
+        ("spec", "template", "spec"),
+        lambda spec: spec.get("activeDeadlineSeconds") is None,
+        "!has(self.activeDeadlineSeconds)",
+        NO_DEADLINE,
+        field=("activeDeadlineSeconds",),
+        reason=FORBIDDEN,
     ),
     *_number_rules(("spec", "minReadySeconds")),
     *_number_rules(("spec", "revisionHistoryLimit")),

@@ -104,7 +104,10 @@ def _check_native(daemonset: Object) -> FieldErrors:
     spec = section(daemonset, "spec") or {}
     yield from native.check_labels_selected(spec)
     yield from native.check_native_fields(spec)
-    yield from _check_template(section(spec, "template") or {})
+    template = section(spec, "template") or {}
+    yield from _check_template(template)
+    if (section(template, "spec") or {}).get("activeDeadlineSeconds") is not None:
+        yield forbidden("spec.template.spec.activeDeadlineSeconds", advanced.NO_DEADLINE)
 
 
 def _check_advanced(daemonset: Object) -> FieldErrors:
@@ -114,7 +117,9 @@ def _check_advanced(daemonset: Object) -> FieldErrors:
 
 def _check_template(template: Object) -> FieldErrors:
     yield from check_template(template, "spec.template")
-    yield from _check_runs_forever(template)
+    policy = text(section(template, "spec") or {}, "restartPolicy")
+    if policy != "Always":
+        yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
 
 
 # --- What the schema of the Advanced kind refuses before the CEL rules --------------------------
@@ -151,17 +156,3 @@ def _check_named_lists(daemonset: Object) -> FieldErrors:
                 yield duplicate(here, {"name": name})
             else:
                 seen.append(name)
-
-
-# --- What no pod of a DaemonSet may do ----------------------------------------------------------
-
-
-def _check_runs_forever(template: Object) -> FieldErrors:
-    """Errors for fields that would let the pods end."""
-    spec, path = section(template, "spec") or {}, "spec.template.spec"
-    policy = text(spec, "restartPolicy")
-    if policy != "Always":
-        yield unsupported(f"{path}.restartPolicy", policy, ("Always",))
-    if spec.get("activeDeadlineSeconds") is not None:
-        detail = "activeDeadlineSeconds in DaemonSet is not Supported"
-        yield forbidden(f"{path}.activeDeadlineSeconds", detail)
