@@ -76,10 +76,24 @@ def test_what_one_refuses_all_refuse_in_the_same_words(
 def test_the_api_server_fills_in_the_defaults_and_nothing_else(installed: RealApiServer) -> None:
     spec = installed.try_out(daemonset(keys.V1ALPHA1)).body["spec"]
     assert spec == daemonset(keys.V1ALPHA1)["spec"] | {
-        "updateStrategy": {"type": "RollingUpdate"},
+        "updateStrategy": {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"partition": 0, "paused": False},
+        },
         "burstReplicas": 250,
         "revisionHistoryLimit": 10,
     }
+
+
+def test_a_new_object_is_born_with_a_status_that_observed_nothing(
+    installed: RealApiServer, embedded: Api
+) -> None:
+    """So that kstatus (Flux, Helm) does not take an object that no controller saw for done."""
+    sent = daemonset(keys.V1BETA1) | {"status": {"observedGeneration": 7}}
+    real, ours = installed.try_out(sent).body, try_out(embedded, sent).body
+    assert real["status"]["observedGeneration"] == -1
+    assert real["status"] == ours["status"]
+    assert set(real["status"].values()) == {0, -1}
 
 
 def test_what_one_version_writes_the_other_reads(installed: RealApiServer) -> None:
@@ -92,6 +106,8 @@ def test_what_one_version_writes_the_other_reads(installed: RealApiServer) -> No
     assert newer["spec"]["updateStrategy"]["rollingUpdate"] == {
         "type": "Surging",
         "maxSurge": "30%",
+        "partition": 0,
+        "paused": False,
     }
     counters = dict.fromkeys(
         (

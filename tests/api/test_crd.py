@@ -31,9 +31,10 @@ def test_names_and_columns_are_those_that_people_know() -> None:
     assert crd()["spec"]["names"]["shortNames"] == ["daemon", "ads"]
     columns = crd()["spec"]["versions"][1]["additionalPrinterColumns"]
     assert [column["name"] for column in columns] == [
-        *("DESIRED", "CURRENT", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"),
-        *("CONTAINERS", "IMAGES"),
+        *("DESIRED", "CURRENT", "READY", "UP-TO-DATE", "AVAILABLE", "STATE", "AGE"),
+        *("CONTAINERS", "IMAGES", "REASON"),
     ]
+    assert crd()["spec"]["names"]["categories"] == ["all"]  # so that `kubectl get all` lists them
 
 
 def test_each_version_has_the_fields_of_the_other() -> None:
@@ -49,8 +50,20 @@ def test_defaults_depend_on_nothing_else() -> None:
     assert at("spec", "updateStrategy", "type")["default"] == "RollingUpdate"
     assert at("spec", "burstReplicas")["default"] == 250
     assert at("spec", "revisionHistoryLimit")["default"] == 10
+    rolling = at("spec", "updateStrategy", "rollingUpdate")
+    assert rolling["default"] == {}
+    assert rolling["properties"]["partition"]["default"] == 0
+    assert rolling["properties"]["paused"]["default"] is False
     for name in ("maxUnavailable", "maxSurge", "rollingUpdateType"):
         assert "default" not in at("spec", "updateStrategy", "rollingUpdate", name)
+
+
+def test_a_new_object_has_a_status_that_no_tool_takes_for_done() -> None:
+    born = at("status")["default"]
+    assert born["observedGeneration"] == -1
+    assert set(at("status")["required"]) <= set(born)
+    for name, value in born.items():
+        assert at("status", name)["default"] == value
 
 
 def test_every_rule_is_in_the_schema_at_its_place() -> None:

@@ -51,11 +51,32 @@ _NAMED_LISTS: Final = frozenset({"containers", "initContainers", "volumes"})
 
 _LIMITS: Final = {"string": "maxLength", "array": "maxItems", "object": "maxProperties"}
 
+# Tools read these counts, and take one that is absent for something else than 0.
+_COUNTS: Final = (
+    "currentNumberScheduled",
+    "desiredNumberScheduled",
+    "numberMisscheduled",
+    "numberReady",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+)
+# The status of a DaemonSet that no controller has seen: no generation is observed, so that tools
+# which compare it with metadata.generation do not take a new object for a finished one.
+_BIRTH: Final = {"observedGeneration": -1} | dict.fromkeys(_COUNTS, 0)
+
+# rollingUpdate, partition and paused are always there, as with Kruise's webhook: the health check
+# that Argo CD has for this kind reads them without asking whether they are.
 _DEFAULTS: Final[dict[FieldPath, Any]] = {
     ("updateStrategy",): {},
     ("updateStrategy", "type"): "RollingUpdate",
+    ("updateStrategy", "rollingUpdate"): {},
+    ("updateStrategy", "rollingUpdate", "partition"): 0,
+    ("updateStrategy", "rollingUpdate", "paused"): False,
     ("burstReplicas",): 250,
     ("revisionHistoryLimit",): 10,
+    ("status",): _BIRTH,
+    **{("status", name): value for name, value in _BIRTH.items()},
 }
 
 _WORDS: Final[dict[FieldPath, str]] = {
@@ -101,15 +122,18 @@ _WORDS: Final[dict[FieldPath, str]] = {
     ("scaleStrategy", "partitionedScaling"): "Whether the partition also holds back creation.",
 }
 
+_OF_READY: Final = '.status.conditions[?(@.type=="Ready")]'
 _COLUMNS: Final = (
     ("DESIRED", "integer", ".status.desiredNumberScheduled", "nodes that should have a pod", 0),
     ("CURRENT", "integer", ".status.currentNumberScheduled", "nodes that have a pod", 0),
     ("READY", "integer", ".status.numberReady", "nodes with a ready pod", 0),
     ("UP-TO-DATE", "integer", ".status.updatedNumberScheduled", "nodes with the newest pod", 0),
     ("AVAILABLE", "integer", ".status.numberAvailable", "nodes with an available pod", 0),
+    ("STATE", "string", _OF_READY + ".reason", "whether all is as declared, or what is not", 0),
     ("AGE", "date", ".metadata.creationTimestamp", "time since the creation", 0),
     ("CONTAINERS", "string", ".spec.template.spec.containers[*].name", "names of containers", 1),
     ("IMAGES", "string", ".spec.template.spec.containers[*].image", "images of containers", 1),
+    ("REASON", "string", _OF_READY + ".message", "why it is in that state, and which nodes", 1),
 )
 
 
@@ -121,6 +145,7 @@ def crd() -> Object:
         "plural": PLURAL,
         "singular": "daemonset",
         "shortNames": ["daemon", "ads"],
+        "categories": ["all"],
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -178,6 +203,8 @@ def _own(name: str, at: FieldPath) -> Object:
     info = lookup(name)
     properties = {key: _own_field(field, (*at, key)) for key, field in info.fields.items()}
     made = _described({"type": "object", "properties": properties}, at)
+    if at in _DEFAULTS:
+        made["default"] = _DEFAULTS[at]
     if info.required:
         made["required"] = list(info.required)
     if info.map_type:

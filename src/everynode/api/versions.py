@@ -375,7 +375,7 @@ def encode_status(flavour: Flavour, status: DaemonSetStatus) -> Object:
         "numberUnavailable": status.unavailable,
     }
     if flavour is Flavour.ADVANCED:
-        made["updatedNumberScheduled"] = status.updated
+        made |= optional  # tools take an absent count for something else than 0
         optional |= dict.fromkeys(("updateRevision", "daemonSetHash"), status.update_revision)
     made |= {name: value for name, value in optional.items() if value}
     if status.collision_count is not None:

@@ -128,7 +128,8 @@ async def test_status_of_the_advanced_kind_leaves_metadata_alone(cluster: Cluste
     )
     change = {"metadata": {"labels": {"x": "y"}}, "status": counters}
     answer = await cluster.patch(f"{ADVANCED}/agent/status", change)
-    assert answer.body["status"] == counters
+    born = {"observedGeneration": -1, "numberAvailable": 0, "numberUnavailable": 0}
+    assert answer.body["status"] == counters | born
     assert "labels" not in answer.body["metadata"]
 
 

@@ -206,6 +206,11 @@ class CustomResourceStrategy(ResourceStrategy):
         )
         return made
 
+    def admit(self, obj: Object, context: StrategyContext) -> None:
+        """Set the defaults of the status: a real API server sets them when it reads the object."""
+        if self.status:
+            obj.update(self.default_status(obj))
+
     def prepare_update(self, new: Object, old: Object, context: StrategyContext) -> None:
         """Count every change outside metadata and status."""
         super().prepare_update(new, old, context)
