@@ -219,7 +219,7 @@ def test_a_stuck_rollout_says_what_it_waits_for() -> None:
     assert said.status == "False"
     assert said.message == (
         "2 nodes wait: 1 ImagePullBackOff (n2), 1 NodeNotReady (n3); "
-        "of 3 nodes 1 updated, 2 to come"
+        "of 3 nodes 0 updated and available, 1 under way, 2 to come"
     )
 
 
@@ -235,7 +235,7 @@ def test_every_node_is_counted_once_whether_new_pods_come_before_or_after_the_ol
         UpdateStrategy(max_unavailable=IntOrPercent(0), max_surge=IntOrPercent(1)),
     ):
         said = said_of(decide(make(strategy=strategy), views), "Progressing")
-        assert said.message == "of 4 nodes 1 updated, 2 under way, 1 to come"
+        assert said.message == "of 4 nodes 0 updated and available, 3 under way, 1 to come"
 
 
 def test_what_is_wrong_with_the_daemonset_is_said_once() -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from everynode.api.daemonset import DaemonSetStatus, FieldError
+from everynode.api.daemonset import DaemonSetStatus, FieldError, Flavour
 from everynode.api.int_or_percent import scaled_value
 from everynode.api.objects import Condition
 from everynode.decide.actions import Notice, PodAction
@@ -31,14 +31,17 @@ from everynode.decide.fleet.budget import (
 from everynode.decide.fleet.conditions import (
     EXCEPTIONAL,
     FleetSummary,
+    StallCheck,
+    add_stalled,
     build_conditions,
     merge_conditions,
+    stall_check,
 )
 from everynode.decide.fleet.scope import Scope
 from everynode.decide.fleet.status import build_status
 from everynode.decide.fleet.surge import surge_room
 from everynode.decide.fleet.totals import Totals
-from everynode.decide.node.assessment import Assessment, NodeCounts, Queue, TargetFacts
+from everynode.decide.node.assessment import Assessment, NodeCounts, Queue, TargetFacts, earliest
 from everynode.decide.node.eligibility import Eligibility
 from everynode.decide.node.evaluate import evaluate_node, skip_failed_node, target_facts
 from everynode.decide.node.steps import StepKind, build_actions, to_own_write
@@ -100,6 +103,7 @@ class Ledger:
         """Drop the caches that are valid only while no assessment changes."""
         self._exhausted_limits: set[int | None] = set()  # create limits that allow no action
         self._conditions_cache: tuple[Condition, ...] | None = None
+        self._stall_check: StallCheck | None = None  # of the cached conditions
         self._unchanged_decision: Decision | None = None  # the last one, if it changed nothing
 
     def set_plan(self, plan: Plan) -> None:
@@ -171,18 +175,34 @@ class Ledger:
             actions = self._serve_queues(now, create_limit)
         else:
             actions = self._heal(now, create_limit, heal_only)
-        if self._unchanged_decision is not None and self._unchanged_decision.status is status:
-            return self._unchanged_decision
-        if self._conditions_cache is None:
-            self._conditions_cache = build_conditions(self._summary())
-        conditions = merge_conditions(self._conditions_cache, status.conditions, now)
+        last = self._unchanged_decision
+        if last is not None and last.status is status and not self._stalls(last, now):
+            return last
+        conditions, stalls_at = self._conditions(status, now)
         written = build_status(self.plan, self.sums, status, conditions)
         notices = _notices(status.conditions, conditions)
         failed_nodes = self._take_failed_nodes()
-        decision = Decision(actions, written, self._totals.wake_at, notices, failed_nodes)
+        wake_at = earliest(now, self._totals.wake_at, stalls_at)
+        decision = Decision(actions, written, wake_at, notices, failed_nodes)
         if written is status and not actions and not failed_nodes:
             self._unchanged_decision = decision
         return decision
+
+    def _stalls(self, last: Decision, now: float) -> bool:
+        return self._stall_check is not None and last.wake_at is not None and last.wake_at <= now
+
+    def _conditions(
+        self, status: DaemonSetStatus, now: float
+    ) -> tuple[tuple[Condition, ...], float | None]:
+        """Return the conditions to store, and when they change without an event."""
+        if self._conditions_cache is None:
+            summary = self._summary()
+            self._conditions_cache = build_conditions(summary)
+            self._stall_check = stall_check(summary)
+        stored = merge_conditions(self._conditions_cache, status.conditions, now)
+        if self.plan.ds.flavour is Flavour.NATIVE:
+            return stored, None
+        return add_stalled(stored, self._stall_check, now)
 
     def _take_failed_nodes(self) -> tuple[FailedNode, ...]:
         if not self._failed_nodes:
@@ -193,20 +213,29 @@ class Ledger:
     def _summary(self) -> FleetSummary:
         books, plan = self._totals, self.plan
         sums = books.sums
+        limits = resolve_limits(plan.ds.strategy, sums.desired)
+        limit = limits.max_surge if plan.surging else limits.max_unavailable
+        silent = sums.silent_held + sums.silent_unreached
         return FleetSummary(
             desired=sums.desired,
-            updated=sums.updated,
-            available=sums.available,
+            done=sums.done,
             available_any=sums.available_any,
-            max_unavailable=resolve_limits(plan.ds.strategy, sums.desired).max_unavailable,
+            max_unavailable=limits.max_unavailable,
             held=sums.held,
             not_started=sums.not_started,
             progressing=books.progressing,
+            moving=sums.moving,
+            as_declared=sums.as_declared,
+            silent_held=sums.silent_held,
+            silent_unreached=sums.silent_unreached,
+            silent_excused=not is_outage(silent, limit=limit, desired=sums.desired),
             waiting=books.waiting,
             paused=plan.rolling and plan.ds.strategy.paused,
             on_delete=not plan.rolling,
             port_conflict=sums.port_conflict,
             faults=(*plan.faults, *self._troubles),
+            min_ready_seconds=plan.min_ready_seconds,
+            advanced=plan.ds.flavour is Flavour.ADVANCED,
         )
 
     # --- Evaluating changed nodes ------------------------------------------------------------

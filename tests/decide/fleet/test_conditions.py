@@ -7,40 +7,79 @@ import pytest
 
 from everynode.api.daemonset import FieldError
 from everynode.api.objects import Condition
-from everynode.decide.fleet.conditions import FleetSummary, build_conditions, merge_conditions
+from everynode.decide.fleet.conditions import (
+    FleetSummary,
+    add_stalled,
+    build_conditions,
+    merge_conditions,
+    stall_check,
+)
 from tests.support.fleet import NOW, at
 
 
 def summary(**more: Any) -> FleetSummary:
-    given: dict[str, Any] = {"desired": 10, "updated": 4, "available": 9, "max_unavailable": 1}
-    given |= {"available_any": more.get("available", 9)}
+    given: dict[str, Any] = {"desired": 10, "done": 4, "available_any": 9, "max_unavailable": 1}
     return FleetSummary(**(given | more))
 
 
 def written(shown: FleetSummary, *observed: Condition, now: float = NOW) -> dict[str, Condition]:
-    return {each.type: each for each in merge_conditions(build_conditions(shown), observed, now)}
+    return {each.type: each for each in stored(shown, *observed, now=now)}
 
 
-def test_the_four_conditions_are_always_there() -> None:
-    assert list(written(summary())) == ["Progressing", "Available", "Complete", "Paused"]
+def stored(shown: FleetSummary, *observed: Condition, now: float = NOW) -> tuple[Condition, ...]:
+    merged = merge_conditions(build_conditions(shown), observed, now)
+    return add_stalled(merged, stall_check(shown), now)[0] if shown.advanced else merged
+
+
+def state_of(shown: FleetSummary) -> list[str]:
+    """The reason of Ready, and which of the three conditions of deployment tools are True."""
+    said = written(shown)
+    true = [name for name in ("Ready", "Reconciling", "Stalled") if said[name].status == "True"]
+    return [said["Ready"].reason, *true]
+
+
+def test_the_conditions_that_are_always_there() -> None:
+    ours = ["Progressing", "Available", "Complete", "Paused"]
+    assert list(written(summary())) == [*ours, "Ready", "Reconciling", "Stalled"]
+
+
+def test_the_native_kind_gets_none_that_its_tools_would_read_after_we_are_gone() -> None:
+    ours = ["Progressing", "Available", "Complete", "Paused"]
+    assert list(written(summary(advanced=False))) == ours
 
 
 def test_a_rollout_that_moves_is_progressing() -> None:
     said = written(summary(progressing=1, not_started=5))
     assert (said["Progressing"].status, said["Progressing"].reason) == ("True", "RollingOut")
-    assert said["Progressing"].message == "of 10 nodes 4 updated, 1 under way, 5 to come"
+    assert (
+        said["Progressing"].message == "of 10 nodes 4 updated and available, 1 under way, 5 to come"
+    )
     assert (said["Complete"].status, said["Complete"].reason) == ("False", "RollingOut")
-    assert said["Complete"].message == "4 of 10 nodes are updated"
+    assert said["Complete"].message == "4 of 10 nodes are updated and available"
 
 
-def test_a_finished_rollout_is_complete_and_no_longer_progressing() -> None:
-    said = written(summary(updated=10, available=10))
+def test_a_finished_rollout_is_complete_and_progressing_as_a_deployment_is() -> None:
+    said = written(summary(done=10))
     assert (said["Complete"].status, said["Complete"].reason) == ("True", "AllNodesUpdated")
-    assert (said["Progressing"].status, said["Progressing"].reason) == ("False", "Complete")
+    progressing = said["Progressing"]
+    assert (progressing.status, progressing.reason) == ("True", "NewRevisionAvailable")
+
+
+def test_a_complete_fleet_names_nodes_that_keep_an_old_pod() -> None:
+    said = written(summary(done=10, waiting={"Tainted": ["n11"]}))["Complete"]
+    assert said.message == (
+        "10 of 10 nodes are updated and available; besides them 1 node waits: 1 Tainted (n11)"
+    )
+
+
+def test_a_pod_that_is_updated_and_not_available_is_not_counted_as_done() -> None:
+    said = written(summary(desired=198, done=195, available_any=195, moving=3, progressing=3))
+    assert said["Complete"].message == "195 of 198 nodes are updated and available"
+    assert said["Ready"].message == "of 198 nodes 195 updated and available, 3 under way"
 
 
 def test_no_node_at_all_is_complete() -> None:
-    assert written(summary(desired=0, updated=0, available=0))["Complete"].status == "True"
+    assert written(summary(desired=0, done=0))["Complete"].status == "True"
 
 
 def test_what_nodes_wait_for_is_counted_and_named() -> None:
@@ -49,12 +88,12 @@ def test_what_nodes_wait_for_is_counted_and_named() -> None:
         "NodeNotReady": ["n1", "n2", "n3", "n4", "n5"],
         "ImagePullBackOff": ["n6", "n7"],
     }
-    said = written(summary(desired=288, updated=200, waiting=waiting, held=80))
+    said = written(summary(desired=288, done=200, waiting=waiting, held=80))
     assert said["Progressing"].status == "False"
     assert said["Progressing"].reason == "NodeNotReady"
     assert said["Progressing"].message == (
         "8 nodes wait: 5 NodeNotReady (n1, n2, n3, …), 2 ImagePullBackOff (n6, n7), "
-        "1 Hook (n9); of 288 nodes 200 updated, 8 under way, 80 held"
+        "1 Hook (n9); of 288 nodes 200 updated and available, 8 under way, 80 held"
     )
 
 
@@ -65,7 +104,9 @@ def test_one_node_that_waits_is_one() -> None:
 
 def test_nodes_that_are_updated_when_somebody_deletes_their_pods_are_said_to_be_so() -> None:
     said = written(summary(on_delete=True, not_started=6))["Progressing"]
-    assert said.message == "of 10 nodes 4 updated, 6 left until their pods are deleted"
+    assert (
+        said.message == "of 10 nodes 4 updated and available, 6 left until their pods are deleted"
+    )
 
 
 def test_a_message_never_grows_without_bound() -> None:
@@ -96,7 +137,7 @@ def test_what_stands_still_says_who_holds_it(more: dict[str, Any], reason: str) 
 def test_availability_is_measured_by_what_may_be_down(
     available: int, status: str, reason: str
 ) -> None:
-    said = written(summary(available=available))["Available"]
+    said = written(summary(available_any=available))["Available"]
     assert (said.status, said.reason) == (status, reason)
     assert said.message == f"{available} of 10 nodes have an available pod"
 
@@ -104,7 +145,9 @@ def test_availability_is_measured_by_what_may_be_down(
 def test_paused_says_how_far_it_has_come() -> None:
     said = written(summary(paused=True))["Paused"]
     assert (said.status, said.reason) == ("True", "Paused")
-    assert said.message.startswith("4 of 10 nodes are updated; the others stay as they are")
+    assert said.message.startswith(
+        "4 of 10 nodes are updated and available; the others stay as they are"
+    )
     assert written(summary())["Paused"].status == "False"
 
 
@@ -123,16 +166,16 @@ def test_exceptional_conditions_appear_when_needed_and_then_stay() -> None:
 def test_time_moves_only_when_the_status_does() -> None:
     first = written(summary(progressing=1))["Progressing"]
     assert first.last_transition_time == datetime.fromtimestamp(NOW, UTC)
-    second = written(summary(updated=5, progressing=1), first, now=NOW + 9)["Progressing"]
+    second = written(summary(done=5, progressing=1), first, now=NOW + 9)["Progressing"]
     assert second.message != first.message
     assert second.last_transition_time == first.last_transition_time
-    third = written(summary(updated=10, available=10), second, now=NOW + 9.7)["Progressing"]
+    third = written(summary(held=6), second, now=NOW + 9.7)["Progressing"]
     assert third.last_transition_time == at(NOW + 9)
 
 
 def test_what_says_the_same_is_kept_as_it_was_observed() -> None:
-    first = merge_conditions(build_conditions(summary()), (), NOW)
-    again = merge_conditions(build_conditions(summary()), first, NOW + 99)
+    first = stored(summary())
+    again = stored(summary(), *first, now=NOW + 99)
     assert again == first
     assert all(one is other for one, other in zip(first, again, strict=True))
 
@@ -143,3 +186,72 @@ def test_conditions_of_others_survive_in_their_place() -> None:
     observed = (mine[0], other, *mine[1:])
     assert merge_conditions(build_conditions(summary()), observed, NOW + 1) == observed
     assert merge_conditions(build_conditions(summary()), (other,), NOW)[0] is other
+
+
+BAD = FieldError("spec.updateStrategy.rollingUpdate.selector", "selects no node")
+HELD: dict[str, Any] = {"held": 6, "as_declared": 10}
+ONE_SILENT: dict[str, Any] = {"done": 9, "as_declared": 9, "silent_unreached": 1}
+
+
+@pytest.mark.parametrize(
+    ("more", "state"),
+    [
+        ({"done": 10}, ["Complete", "Ready"]),
+        ({"done": 10, "progressing": 1, "moving": 1}, ["Complete", "Ready"]),
+        (HELD, ["Held", "Ready"]),
+        (HELD | {"paused": True}, ["Paused", "Ready"]),
+        ({"on_delete": True, "not_started": 6, "as_declared": 10}, ["OnDelete", "Ready"]),
+        ({"moving": 1, "progressing": 1}, ["RollingOut", "Reconciling"]),
+        # A broken canary: the two of the scope are updated, and one of them is not available.
+        (HELD | {"done": 3, "as_declared": 9}, ["Waiting"]),
+        (HELD | {"done": 3, "as_declared": 9, "moving": 1}, ["RollingOut", "Reconciling"]),
+        # A held node without an available pod is not as declared either.
+        (HELD | {"as_declared": 9}, ["Waiting"]),
+        (HELD | {"as_declared": 9, "silent_held": 1}, ["Held", "Ready"]),
+        # A few silent nodes are excused, except in a canary and where nothing else is there.
+        (ONE_SILENT, ["AllButSilent", "Ready"]),
+        (ONE_SILENT | {"silent_excused": False}, ["Waiting"]),
+        (ONE_SILENT | {"done": 3, "held": 6}, ["Waiting"]),
+        ({"desired": 1, "done": 0, "silent_unreached": 1}, ["Waiting"]),
+        (HELD | {"faults": (BAD,)}, ["Faulty", "Stalled"]),
+        (HELD | {"faults": (FieldError("metadata.annotations", "is odd"),)}, ["Held", "Ready"]),
+    ],
+)
+def test_deployment_tools_read_one_state(more: dict[str, Any], state: list[str]) -> None:
+    assert state_of(summary(**more)) == state
+
+
+def stalls_after(shown: FleetSummary, *observed: Condition, now: float = NOW) -> float | None:
+    merged = merge_conditions(build_conditions(shown), observed, now)
+    wake_at = add_stalled(merged, stall_check(shown), now)[1]
+    return None if wake_at is None else wake_at - NOW
+
+
+def test_an_update_is_stalled_when_nothing_has_moved_for_five_minutes() -> None:
+    broken = summary(waiting={"ImagePullBackOff": ["n1"]}, min_ready_seconds=10)
+    assert stalls_after(broken) == 310
+    first = stored(broken)
+    before = written(broken, *first, now=NOW + 309)
+    assert (before["Stalled"].status, before["Ready"].reason) == ("False", "Waiting")
+    after = written(broken, *first, now=NOW + 310)
+    assert (after["Stalled"].status, after["Stalled"].reason) == ("True", "ImagePullBackOff")
+    assert (after["Ready"].status, after["Ready"].reason) == ("False", "Stalled")
+    assert stalls_after(broken, *after.values(), now=NOW + 310) is None
+    assert tuple(written(broken, *after.values(), now=NOW + 999).values()) == tuple(after.values())
+
+
+def test_a_movement_ends_the_stall_and_begins_the_wait_anew() -> None:
+    broken = summary(waiting={"CrashLoopBackOff": ["n1"]})
+    stalled = stored(broken, *stored(broken), now=NOW + 300)
+    moved = stored(summary(moving=1, progressing=1), *stalled, now=NOW + 400)
+    assert {each.type: each.status for each in moved}["Stalled"] == "False"
+    assert stalls_after(broken, *moved, now=NOW + 401) == 701
+
+
+def test_what_was_ready_until_now_is_not_stalled_at_once() -> None:
+    ready = stored(summary(done=10))
+    assert stalls_after(summary(done=9), *ready, now=NOW + 5000) == 5300
+
+
+def test_a_hook_that_holds_a_pod_is_no_stall() -> None:
+    assert stalls_after(summary(waiting={"Hook": ["n1"]})) is None

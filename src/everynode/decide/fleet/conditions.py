@@ -1,7 +1,14 @@
-"""Conditions of a DaemonSet: whether it is complete, progresses, or waits, and for what."""
+"""Conditions of a DaemonSet: whether it is complete, progresses, or waits, and for what.
+
+Ready, Reconciling and Stalled are those that deployment tools read (kstatus). At most one of them
+is True: all is as the spec declares, something moves, or nothing has moved for a while although
+nothing in the spec asks for that. The native kind gets none of the three: its tools count pods, and
+what we leave there would mislead them once kube-controller-manager serves it again.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -10,19 +17,29 @@ import msgspec
 
 from everynode.api.daemonset import FieldError
 from everynode.api.objects import Condition
+from everynode.api.times import seconds
 
 PROGRESSING: Final = "Progressing"
 AVAILABLE: Final = "Available"
 COMPLETE: Final = "Complete"
 PAUSED: Final = "Paused"
+READY: Final = "Ready"
+RECONCILING: Final = "Reconciling"
+STALLED: Final = "Stalled"
 SURGE_CANNOT_FIT: Final = "SurgeCannotFit"
 FAULTY: Final = "Faulty"
 REFUSED: Final = "Refused"  # reason of a fault that is no bad value: a write that was refused
 # Conditions that are left out until they are True for the first time.
 EXCEPTIONAL: Final = (SURGE_CANNOT_FIT, FAULTY)
 
+# After this many seconds more than minReadySeconds in which nothing moved, an update is stalled.
+STALL_SECONDS: Final = 300.0
+
 _NAMED_NODES = 3
 _NAMED_CODES = 20
+_HOOK = "Hook"
+_WAITING = "Waiting"
+_DONE = "updated and available"
 
 
 class FleetSummary(msgspec.Struct, frozen=True):
@@ -33,40 +50,117 @@ class FleetSummary(msgspec.Struct, frozen=True):
     """
 
     desired: int
-    updated: int
-    available: int
+    done: int  # nodes with an available pod of the target
     available_any: int  # differs while a surge ends: the older of two pods may be unavailable
     max_unavailable: int
     held: int = 0
     not_started: int = 0
     progressing: int = 0  # nodes with a reason code in PROGRESSING, updated or not
+    moving: int = 0  # those of them that do not merely try again what failed
+    as_declared: int = 0  # nodes that have what selector, partition, pause and OnDelete ask for
+    # Silent nodes that have not: held ones, and others that the target has not reached.
+    silent_held: int = 0
+    silent_unreached: int = 0
+    silent_excused: bool = True  # whether they are few enough to be left out (R4)
     waiting: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
     paused: bool = False
     on_delete: bool = False
     port_conflict: int = 0  # nodes where the surge pod would need a host port that is taken
     faults: tuple[FieldError, ...] = ()
+    min_ready_seconds: int = 0
+    advanced: bool = True
 
     @property
     def complete(self) -> bool:
         """Whether every node that should have a pod has an available one of the target."""
-        return self.updated >= self.desired and self.available >= self.desired
+        return self.done >= self.desired
 
     @property
     def under_way(self) -> int:
         """How many nodes have begun their update and not finished it."""
-        return self.desired - self.updated - self.not_started - self.held
+        return self.desired - self.done - self.not_started - self.held
+
+    @property
+    def ready(self) -> bool:
+        """Whether all is as declared: in scope updated and available, elsewhere available.
+
+        A few silent nodes are excused, but never one that the target has reached, and none in the
+        scope of a canary: a gate that waits for Ready must not pass one that was not tried.
+        """
+        if self.complete:
+            return True
+        if self.spec_faults:
+            return False
+        missing = self.desired - self.as_declared
+        if self.silent_excused and self.as_declared:
+            missing -= self.silent_held + (0 if self.held else self.silent_unreached)
+        return missing <= 0
+
+    @property
+    def spec_faults(self) -> bool:
+        """Whether values of the spec mean nothing: then nothing is as declared."""
+        return any(fault.path.startswith("spec.") for fault in self.faults)
 
 
 def build_conditions(summary: FleetSummary) -> tuple[Condition, ...]:
-    """Return our conditions for this summary, without times; `merge_conditions` adds them."""
+    """Return our conditions for this summary, without times; `merge_conditions` adds them.
+
+    Whether the update is stalled depends on those times, and is added by `add_stalled`.
+    """
     return (
         _progressing(summary),
         _available(summary),
         _complete(summary),
         _paused(summary),
+        *((_ready(summary), _reconciling(summary)) if summary.advanced else ()),
         _surge_cannot_fit(summary),
         _faulty(summary),
     )
+
+
+class StallCheck(msgspec.Struct, frozen=True):
+    """What tells when an update is stalled; of a fleet that is neither ready nor moving."""
+
+    after: float  # seconds without a movement; infinite where the spec asks for the wait
+    reason: str
+    message: str
+
+
+def stall_check(summary: FleetSummary) -> StallCheck | None:
+    """Return how to tell when this fleet is stalled; None while it is ready or moves."""
+    if summary.ready or summary.moving:
+        return None
+    if summary.spec_faults:
+        return StallCheck(0.0, "BadValues", _faulty(summary).message)
+    after = math.inf if _HOOK in summary.waiting else summary.min_ready_seconds + STALL_SECONDS
+    return StallCheck(after, _blocking_reason(summary), _summary(summary))
+
+
+def add_stalled(
+    stored: tuple[Condition, ...], check: StallCheck | None, now: float
+) -> tuple[tuple[Condition, ...], float | None]:
+    """Return the conditions with Stalled up to date, and when it becomes True without an event.
+
+    Ready and Reconciling remember since when neither is True, so that nothing is kept in memory and
+    a movement, however short, begins the wait anew.
+    """
+    stalls_at = None if check is None else _quiet_since(stored) + check.after
+    if check is None or stalls_at is None or stalls_at > now:
+        said, wake_at = _NOT_STALLED, None if stalls_at == math.inf else stalls_at
+    else:
+        said, wake_at = _condition(STALLED, True, check.reason, check.message), None
+        stored = tuple(_as_stalled(each) if each.type == READY else each for each in stored)
+    return merge_conditions((said,), stored, now), wake_at
+
+
+def _quiet_since(stored: Iterable[Condition]) -> float:
+    """Return since when the fleet is neither ready nor moving; infinite if that is not known."""
+    times = [each.last_transition_time for each in stored if each.type in (READY, RECONCILING)]
+    return max([math.inf if time is None else seconds(time) for time in times], default=math.inf)
+
+
+def _as_stalled(ready: Condition) -> Condition:
+    return msgspec.structs.replace(ready, reason=STALLED) if ready.reason == _WAITING else ready
 
 
 def merge_conditions(
@@ -99,6 +193,8 @@ def _condition(kind: str, status: bool, reason: str, message: str) -> Condition:
     return Condition(kind, "True" if status else "False", reason, message)
 
 
+_STILL: Final = _condition(RECONCILING, False, "NothingMoves", "")
+_NOT_STALLED: Final = _condition(STALLED, False, "NotStalled", "")
 _NOT_PAUSED: Final = _condition(PAUSED, False, "NotPaused", "")
 _FITS: Final = _condition(SURGE_CANNOT_FIT, False, "Fits", "")
 _NO_FAULTS: Final = _condition(FAULTY, False, "NoFaults", "")
@@ -106,7 +202,8 @@ _NO_FAULTS: Final = _condition(FAULTY, False, "NoFaults", "")
 
 def _progressing(summary: FleetSummary) -> Condition:
     if summary.complete:
-        return _condition(PROGRESSING, False, "Complete", _updated(summary))
+        # As a Deployment's, which stays True when its newest revision is available.
+        return _condition(PROGRESSING, True, "NewRevisionAvailable", _complete_text(summary))
     if summary.progressing:
         return _condition(PROGRESSING, True, "RollingOut", _summary(summary))
     return _condition(PROGRESSING, False, _blocking_reason(summary), _summary(summary))
@@ -114,9 +211,34 @@ def _progressing(summary: FleetSummary) -> Condition:
 
 def _complete(summary: FleetSummary) -> Condition:
     if summary.complete:
-        return _condition(COMPLETE, True, "AllNodesUpdated", _updated(summary))
+        return _condition(COMPLETE, True, "AllNodesUpdated", _complete_text(summary))
     reason = "RollingOut" if summary.progressing else _blocking_reason(summary)
     return _condition(COMPLETE, False, reason, _updated(summary))
+
+
+def _ready(summary: FleetSummary) -> Condition:
+    if summary.complete:
+        return _condition(READY, True, COMPLETE, _complete_text(summary))
+    if summary.ready:
+        return _condition(READY, True, _declared_reason(summary), _summary(summary))
+    if summary.moving:
+        return _condition(READY, False, "RollingOut", _summary(summary))
+    if summary.spec_faults:
+        return _condition(READY, False, FAULTY, _faulty(summary).message)
+    return _condition(READY, False, _WAITING, _summary(summary))
+
+
+def _declared_reason(summary: FleetSummary) -> str:
+    """Return what keeps a fleet from being complete that is as declared."""
+    if summary.held:
+        return PAUSED if summary.paused else "Held"
+    return "OnDelete" if summary.on_delete else "AllButSilent"
+
+
+def _reconciling(summary: FleetSummary) -> Condition:
+    if summary.moving and not summary.ready:
+        return _condition(RECONCILING, True, "RollingOut", _summary(summary))
+    return _STILL
 
 
 def _available(summary: FleetSummary) -> Condition:
@@ -160,32 +282,41 @@ def _blocking_reason(summary: FleetSummary) -> str:
         return _by_frequency(summary)[0]
     if summary.on_delete:
         return "OnDelete"
-    return "Held" if summary.held else "Waiting"
+    return "Held" if summary.held else _WAITING
 
 
 def _updated(summary: FleetSummary) -> str:
-    return f"{summary.updated} of {summary.desired} nodes are updated"
+    return f"{summary.done} of {summary.desired} nodes are updated and available"
+
+
+def _complete_text(summary: FleetSummary) -> str:
+    """Return the text of a complete fleet; nodes that should have no pod may still wait."""
+    parts = [_updated(summary), *(f"besides them {part}" for part in _waiting_part(summary))]
+    return "; ".join(parts)
 
 
 def _summary(summary: FleetSummary) -> str:
+    return "; ".join([*_waiting_part(summary), _count(summary)])
+
+
+def _waiting_part(summary: FleetSummary) -> list[str]:
     # A waiting node may be updated already, or may be one that should have no pod.
     waiting = sum(len(names) for names in summary.waiting.values())
     wait = "1 node waits" if waiting == 1 else f"{waiting} nodes wait"
-    parts = [f"{wait}: {format_waiting(summary)}"] if waiting else []
-    return "; ".join([*parts, _count(summary)])
+    return [f"{wait}: {format_waiting(summary)}"] if waiting else []
 
 
 def _count(summary: FleetSummary) -> str:
     """Return the counts of nodes that should have a pod; each node is in one count."""
     numbers = {
-        "updated": summary.updated,
+        _DONE: summary.done,
         "under way": summary.under_way,
         "left until their pods are deleted"
         if summary.on_delete
         else "to come": summary.not_started,
         "held": summary.held,
     }
-    said = [f"{number} {what}" for what, number in numbers.items() if number or what == "updated"]
+    said = [f"{number} {what}" for what, number in numbers.items() if number or what == _DONE]
     return f"of {summary.desired} nodes {', '.join(said)}"
 
 

@@ -64,6 +64,12 @@ class NodeCounts(NamedTuple):
     changing: int = 0
     port_conflict: int = 0  # the old pod holds a host port that the surge pod needs
     available_any: int = 0  # nodes with an available pod, whichever of their pods it is
+    # The conditions.
+    done: int = 0  # updated and available
+    as_declared: int = 0  # done, or available where the spec leaves the node as it is
+    moving: int = 0  # progressing, and not merely trying again what failed
+    silent_held: int = 0  # not as declared, and its kubelet does not report
+    silent_unreached: int = 0  # the same of a node in scope that has no target pod
 
 
 NO_COUNTS: Final = NodeCounts()

@@ -91,7 +91,7 @@ def evaluate_node(
         in_scope,
         node.node_revision,
         node.facts.eligibility,
-        node.counts(port_conflict=reason.code == reasons.SURGE_CANNOT_FIT),
+        node.counts(reason.code),
         reason,
         queue,
         steps,

@@ -17,6 +17,8 @@ FIRST_DELAY: Final = 1.0
 LONGEST_DELAY: Final = 900.0
 HEALTHY_AFTER: Final = 1800.0  # a pod that ran this long resets the count of failures
 
+_FAILING_AGAIN = 3  # failures in a row
+
 _RECORD = re.compile(r"([0-9]{1,6})@(.+)")
 
 
@@ -34,6 +36,13 @@ def is_record_valid(pod: Pod) -> bool:
 def count_failures(pod: Pod, target: str, ahead: FutureTimes = ()) -> int:
     """Return how many pods in a row failed on the node under this target, with this pod."""
     return 1 + (0 if _ran_long(pod, ahead) else _recorded_failures(pod, target))
+
+
+def is_failing_again(pod: Pod, target: str, ahead: FutureTimes = ()) -> bool:
+    """Whether so many pods in a row failed here under the target that the next one is a retry."""
+    if not pod.finished:
+        return _recorded_failures(pod, target) >= _FAILING_AGAIN
+    return count_failures(pod, target, ahead) >= _FAILING_AGAIN
 
 
 def replace_at(pod: Pod, target: str, ahead: FutureTimes = ()) -> float:

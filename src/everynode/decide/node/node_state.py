@@ -10,10 +10,12 @@ from everynode.api.objects import Node, Pod
 from everynode.api.times import seconds
 from everynode.decide.inplace.state import has_unfinished_update, read_state, started_at
 from everynode.decide.inplace.update import STARTED
+from everynode.decide.node import reasons
 from everynode.decide.node.assessment import NodeCounts, TargetFacts, earliest
 from everynode.decide.node.availability import available_at, is_ready
 from everynode.decide.node.clock_skew import FutureTimes, effective_time
 from everynode.decide.node.eligibility import eligibility_for
+from everynode.decide.node.failures import is_failing_again
 from everynode.decide.node.proof import PROVEN_AFTER, proven_at, steady_at
 from everynode.decide.node.sickness import sick_at
 from everynode.decide.plan import Plan
@@ -25,6 +27,7 @@ from everynode.decide.view import NodeView, WriteKind
 UNAVAILABLE_TIMEOUT: Final = 300.0
 
 _NONE: Final[frozenset[str]] = frozenset()
+_DONE: Final = {"done": True, "as_declared": True}
 
 
 class NodeState:
@@ -191,8 +194,8 @@ class NodeState:
             return False
         return not has_unfinished_update(pod)
 
-    def counts(self, *, port_conflict: bool = False) -> NodeCounts:
-        """Return what the node adds to the totals of the DaemonSet."""
+    def counts(self, code: str = "") -> NodeCounts:
+        """Return what the node adds to the totals; `code` is the reason why it is not done."""
         pods, view = self.pods, self.view
         desired = self.facts.eligibility.should_run
         first = pods.primary
@@ -217,9 +220,30 @@ class NodeState:
             and not (self.facts.holds_target or self.under_way),
             creating=creating,
             changing=writing - creating,
-            port_conflict=port_conflict,
+            port_conflict=code == reasons.SURGE_CANNOT_FIT,
+            moving=code in reasons.PROGRESSING and not self._is_retrying(),
             **self._budget_counts(creating),
+            **(self._condition_counts(code, done=available and updated) if desired else {}),
         )
+
+    def _condition_counts(self, code: str, *, done: bool) -> dict[str, bool]:
+        """Return the counts for Ready and Complete of a desired node, by field name."""
+        if done:
+            return _DONE
+        if self.in_scope and self.plan.rolling:
+            silent = not self.reachable and not self.facts.holds_target
+            return {"silent_unreached": silent}
+        # The spec leaves the node as it is, which may be without a pod.
+        left_empty = code == reasons.WITHHELD or not self.eligible.should_run
+        declared = bool(self.available) or left_empty
+        return {"as_declared": declared, "silent_held": not declared and not self.reachable}
+
+    def _is_retrying(self) -> bool:
+        """Whether what moves here has failed before: for long, or again and again."""
+        if self.under_way and not self.blocks_replacements:
+            return True
+        target = self.plan.target_hash
+        return any(is_failing_again(pod, target, self.view.ahead) for pod in self.pods.all)
 
     def _budget_counts(self, creating: int) -> dict[str, bool]:
         """Return the counts for the budget, by field name; those not named are zero.
