@@ -18,12 +18,13 @@ async def test_conditions_say_what_a_stuck_rollout_waits_for(play: Play, version
     async with play(nodes=3) as stage:
         manifest = daemonset(api_version=version)
         await stage.start(manifest, 3)
+        for_tools = {"Ready": "True", "Reconciling": "False", "Stalled": "False"}
         assert _statuses(stage, manifest) == {
-            "Progressing": "False",
+            "Progressing": "True",
             "Available": "True",
             "Complete": "True",
             "Paused": "False",
-        }
+        } | ({} if version == "apps/v1" else for_tools)
         await stage.set_image(manifest, "agent:non-existent")
         await stage.until(lambda: "Pull" in _reason(stage, manifest), "the cause is named")
         progressing = stage.condition(manifest, "Progressing")
@@ -32,7 +33,7 @@ async def test_conditions_say_what_a_stuck_rollout_waits_for(play: Play, version
         assert _statuses(stage, manifest)["Complete"] == "False"
         await stage.set_image(manifest, "agent:v3")
         await stage.until_complete(manifest)
-        assert _reason(stage, manifest) == "Complete"
+        assert _reason(stage, manifest) == "NewRevisionAvailable"
 
 
 async def test_a_held_rollout_says_so(play: Play) -> None:
@@ -42,6 +43,21 @@ async def test_a_held_rollout_says_so(play: Play) -> None:
         await stage.set_image(manifest, "agent:v2")
         await stage.until_running("agent:v2", 1)
         await stage.until(lambda: _reason(stage, manifest) == "Held", "it is held")
+        said = _statuses(stage, manifest)
+        assert (said["Ready"], said["Complete"]) == ("True", "False")
+
+
+async def test_a_gate_that_waits_for_ready_does_not_pass_a_broken_canary(play: Play) -> None:
+    async with play(nodes=2) as stage:
+        manifest = daemonset(rolling={"partition": 1})
+        await stage.start(manifest, 2)
+        await stage.set_image(manifest, "agent:non-existent")
+        await stage.until(lambda: "Pull" in _reason(stage, manifest), "the cause is named")
+        said = _statuses(stage, manifest)
+        assert (said["Ready"], said["Complete"]) == ("False", "False")
+        assert stage.status(manifest).updated == 1
+        await stage.set_image(manifest, "agent:v3")
+        await stage.until(lambda: _statuses(stage, manifest)["Ready"] == "True", "it works")
 
 
 async def test_the_status_names_the_target_in_both_versions(play: Play) -> None:
