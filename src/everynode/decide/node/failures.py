@@ -39,7 +39,7 @@ def count_failures(pod: Pod, target: str, ahead: FutureTimes = ()) -> int:
 
 
 def is_failing_again(pod: Pod, target: str, ahead: FutureTimes = ()) -> bool:
-    """Whether so many pods in a row failed here under the target that the next one is a retry."""
+    """Whether several pods in a row failed here under the target: the next one is a retry."""
     if not pod.finished:
         return _recorded_failures(pod, target) >= _FAILING_AGAIN
     return count_failures(pod, target, ahead) >= _FAILING_AGAIN
