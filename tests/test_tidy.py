@@ -44,6 +44,13 @@ TESTS = ROOT / "tests"
 PACKAGE = ROOT / "src" / "everynode"
 # Modules without a test file of the same name, and the test file that covers them.
 COVERED_BY = {
+    "cli/partition.py": "cli/change/test_run.py",
+    "cli/pause.py": "cli/change/test_run.py",
+    "cli/restart.py": "cli/change/test_run.py",
+    "cli/resume.py": "cli/change/test_run.py",
+    "cli/set.py": "cli/change/test_run.py",
+    "cli/undo.py": "cli/change/test_run.py",
+    "cli/change/options.py": "cli/change/test_run.py",
     "components/kubelet/reported_status.py": "components/kubelet/test_kubelet.py",
     "components/kubelet/resize.py": "components/kubelet/test_kubelet.py",
     "controller/retries.py": "controller/test_revisions.py",

@@ -43,6 +43,16 @@ COMMANDS: Final = {
         "logs": LazyCommand("everynode.cli.logs", "Print the logs of the pod of a node."),
         "exec": LazyCommand("everynode.cli.exec", "Run a command in the pod of a node."),
     },
+    "Change rollouts": {
+        "set": LazyCommand("everynode.cli.set", "Give containers new images: set image."),
+        "restart": LazyCommand("everynode.cli.restart", "Restart every pod, within the budget."),
+        "pause": LazyCommand("everynode.cli.pause", "Stop an update where it is."),
+        "resume": LazyCommand("everynode.cli.resume", "Let a paused update go on."),
+        "partition": LazyCommand(
+            "everynode.cli.partition", "Hold back a number of nodes, or percent."
+        ),
+        "undo": LazyCommand("everynode.cli.undo", "Go back to an earlier revision."),
+    },
     "Look ahead": {
         "simulate": LazyCommand("everynode.cli.simulate", "See a rollout before it happens."),
     },

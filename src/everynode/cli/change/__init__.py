@@ -1,0 +1,1 @@
+"""Changing DaemonSets: which ones, what is edited, and how it is written."""
