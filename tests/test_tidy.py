@@ -125,6 +125,7 @@ COVERED_BY = {
     "sim/checks/finished_pods.py": "sim/checks/test_checks.py",
     "sim/checks/hooks.py": "sim/checks/test_checks.py",
     "sim/checks/inplace.py": "sim/checks/test_checks.py",
+    "sim/checks/last_pods.py": "sim/test_regression_plans.py",
     "sim/checks/leadership.py": "sim/checks/test_checks.py",
     "sim/checks/max_unavailable.py": "sim/checks/test_checks.py",
     "sim/checks/no_ping_pong.py": "sim/checks/test_checks.py",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import msgspec
+
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.api.objects import Condition, Node
 from everynode.controller.pending_writes import Stage
@@ -190,6 +192,34 @@ def test_a_node_that_vanished_with_its_pods_is_forgotten() -> None:
     made.refresh_ledger(0, NOW)
     made.ledger.decide(NOW, made.ds.status)
     assert [each.name for each in made.ledger.assessments()] == ["n1"]
+
+
+def test_the_last_pod_of_an_empty_node_is_known() -> None:
+    made, _ = state("n1")
+    old, new = pod(OLD, on="n1"), pod(NEW, on="n1")
+    made.pod_changed(None, old)
+    made.pod_changed(None, new)
+    made.pod_changed(old, None)
+    assert made.view("n1").last_pod is None
+    made.pod_changed(new, None)
+    assert made.view("n1").last_pod == new
+    made.pod_changed(None, old)
+    assert made.view("n1").last_pod is None
+
+
+def test_the_last_pod_is_forgotten_with_its_node() -> None:
+    made, known = state("n1")
+    old = pod(OLD, on="n1")
+    made.pod_changed(None, old)
+    made.pod_changed(old, None)
+    replaced = msgspec.structs.replace(known["n1"].metadata, uid="another")
+    known["n1"] = msgspec.structs.replace(known["n1"], metadata=replaced)
+    assert made.view("n1").last_pod is None
+    there = known.pop("n1")
+    made.node_changed("n1")
+    made.refresh_ledger(0, NOW)
+    known["n1"] = there
+    assert made.view("n1").last_pod is None
 
 
 def test_a_pod_that_is_gone_again_and_again_is_created_later_and_later() -> None:

@@ -59,6 +59,8 @@ def test_only_one_way_of_updating_is_on() -> None:
 def test_held_nodes_come_back_as_from_where_that_is_known() -> None:
     assert make().fallback_hash == OLD
     assert make(from_hash="lost").fallback_hash == NEW
+    complete = msgspec.structs.replace(revision(NEW), completed=True)
+    assert make(new=complete).fallback_hash == NEW
     assert not make(from_hash="lost").first_install
     assert make(from_hash=None).fallback_hash == NEW
     assert make(from_hash=None).first_install

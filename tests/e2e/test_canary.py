@@ -109,6 +109,36 @@ async def test_pausing_in_the_middle_lets_nothing_more_begin(play: Play) -> None
         assert len(stage.running("agent:v2")) == updated < 6
 
 
+async def test_an_updated_node_stays_updated_while_the_update_is_paused(play: Play) -> None:
+    async with play(nodes=4) as stage:
+        manifest = daemonset(rolling={"partition": 3})
+        await stage.start(manifest, 4)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until_running("agent:v2", 1)
+        await stage.set_rolling(manifest, partition=4, paused=True)
+        await stage.settled(manifest)
+        lost = stage.pod_on("node-0004")
+        await stage.delete_pod(lost)
+        await stage.until(
+            lambda: [p.uid for p in stage.on("node-0004")] not in ([], [lost.uid]), "it is back"
+        )
+        await stage.until_running("agent:v2", 1)
+        assert stage.running("agent:v2") == ["node-0004"]
+
+
+async def test_after_a_complete_update_a_pause_brings_nothing_old_back(play: Play) -> None:
+    async with play(nodes=2) as stage:
+        manifest = daemonset(revisionHistoryLimit=0)
+        await stage.start(manifest, 2)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until_running("agent:v2", 2)
+        await stage.until(lambda: len(stage.history()) == 1, "the revision before is not kept")
+        await stage.set_rolling(manifest, paused=True)
+        await stage.add_node("late-one")
+        await stage.delete_pod(stage.pod_on("node-0001"))
+        await stage.until_running("agent:v2", 3)
+
+
 async def test_the_progressive_annotation_limits_creation_by_the_partition(play: Play) -> None:
     async with play(nodes=5) as stage:
         manifest = daemonset(api_version=V1ALPHA1, rolling={"partition": 3})

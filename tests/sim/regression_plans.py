@@ -203,6 +203,37 @@ _HELD: Final = {
         at(8.0, "set-selector", labels={"pool": "a"}), set_rolling_update(24.0, partition=0),
         sets=(daemonset(rolling={**_ONE, "partition": 1}),), quiet_at=40.0,
     ),
+    # A held node keeps the target, too: also when its pod is gone without a trace.
+    "paused-and-an-updated-pod-dies": _plan(
+        set_image(8.0), set_rolling_update(11.0, paused=True),
+        at(16.0, "delete-pod", node=3, grace=0), at(20.0, "delete-pod", node=0, grace=0),
+        nodes=4, quiet_at=30.0,
+    ),
+    "a-higher-partition-and-an-updated-pod-dies": _plan(
+        set_image(8.0), set_rolling_update(20.0, partition=4),
+        at(24.0, "delete-pod", node=1, grace=0), at(28.0, "delete-pod", node=2, grace=0),
+        sets=(daemonset(rolling={**_ONE, "partition": 1}),), nodes=4, quiet_at=35.0,
+    ),
+    # node-001 is the canary; node-003 is first by name as soon as the place is free.
+    "another-canary-while-the-first-is-empty": _plan(
+        at(4.0, "label-node", node=0, labels={"canary": "yes"}), set_image(8.0),
+        set_rolling_update(16.0, selector=None), at(18.0, "deny-pods", 6.0),
+        at(18.5, "delete-pod", node=0, grace=0),
+        sets=(daemonset(rolling={**_ONE, "partition": 2, "selector": {"matchLabels": {
+            "canary": "yes"}}}),), quiet_at=40.0,
+    ),
+    "the-selector-moves-on": _plan(
+        at(4.0, "label-node", node=0, labels={"canary": "yes"}), set_image(8.0),
+        at(16.0, "label-node", node=0, labels={"canary": None}),
+        at(20.0, "delete-pod", node=0, grace=0),
+        sets=(daemonset(rolling={**_ONE, "selector": {"matchLabels": {"canary": "yes"}}}),),
+        quiet_at=30.0,
+    ),
+    "complete-paused-and-restarted": _plan(
+        set_image(8.0), set_rolling_update(24.0, paused=True), at(26.0, "crash"),
+        at(26.2, "delete-pod", node=1, grace=0),
+        at(40.0, "add-node", node="late-01", labels={}), quiet_at=50.0,
+    ),
     "history-of-one": _plan(
         set_image(8.0), set_rolling_update(16.0, partition=2), set_image(18.0, "agent:v3"),
         set_image(26.0, "agent:v4"), at(34.0, "delete-pod", node=0),
@@ -432,6 +463,9 @@ _OTHERS: Final = {
     "another-status": _plan(
         at(8.0, "write-status", number=7), set_image(10.0), at(20.0, "write-status", number=9),
         quiet_at=30.0,
+    ),
+    "a-generation-that-never-was": _plan(
+        at(8.0, "write-status", status={"observedGeneration": 100}), set_image(9.0), quiet_at=20.0,
     ),
     "many-events": _plan(
         *(set_image(8.0 + 10.0 * i, f"agent:v{i + 2}") for i in range(5)),

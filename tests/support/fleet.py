@@ -229,6 +229,7 @@ class World:
         self.pods: dict[str, Pod] = {}
         self.unseen: dict[str, list[OwnWrite]] = {}
         self.shown: dict[str, tuple[Pod, ...]] = {}
+        self.last_pods: dict[str, Pod] = {}  # of nodes that have none now
         self._born = 0
         for name in self.nodes:
             body = build_pod(plan.ds, plan.revisions[hash], name)
@@ -250,7 +251,8 @@ class World:
             name,
             self.nodes.get(name),
             self.shown.get(name, ()),
-            tuple(self.unseen.get(name, ())),
+            last_pod=None if self.shown.get(name) else self.last_pods.get(name),
+            writes=tuple(self.unseen.get(name, ())),
         )
 
     def views(self) -> list[NodeView]:
@@ -260,6 +262,8 @@ class World:
     def show(self, name: str) -> None:
         """Show the ledger the current pods of a node, as a watch would."""
         self.unseen.pop(name, None)
+        for seen in self.shown.get(name, ()):
+            self.last_pods[name] = seen
         self.shown[name] = tuple(self.pods_on(name))
         self.tell(name)
 

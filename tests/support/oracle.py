@@ -16,7 +16,7 @@ from everynode.api.objects import ControllerRevision, ObjectMeta, OwnerReference
 from everynode.decide.actions import Cause, CreatePod, DeletePod, PatchPod, PodAction
 from everynode.decide.plan import Plan
 from everynode.decide.view import NodeView, WriteKind
-from everynode.sim.checks.created_pod import why_not_create
+from everynode.sim.checks.created_pod import held_templates, why_not_create
 from everynode.sim.checks.hooks import is_held_by_hook
 from everynode.sim.checks.inplace_progress import gate_closed
 from everynode.sim.checks.max_unavailable import why_not_disrupt
@@ -32,6 +32,7 @@ class DecisionOracle:
     def __init__(self, plan: Plan, views: Sequence[NodeView], now: float) -> None:
         self._plan = plan
         self._pods = {pod.uid: _owned(pod, plan) for view in views for pod in view.pods}
+        self._last_pods = {view.name: view.last_pod for view in views}
         coming = [_owned(pod, plan) for view in views for pod in _coming(view)]
         nodes = {view.name: view.node for view in views if view.node is not None}
         self._cluster = ClusterState(
@@ -79,7 +80,10 @@ class DecisionOracle:
         """R2, R3, R5, R8: a created pod has its node's revision, and maxSurge is kept."""
         created = [_created(each, self._plan) for each in actions if isinstance(each, CreatePod)]
         for pod in created:
-            fault = why_not_create(self._oracle, pod)
+            last = self._last_pods.get(pod.spec.node_name)
+            known = [] if last is None else [last]
+            held_at = held_templates(self._oracle, pod.spec.node_name, known, sure=last is not None)
+            fault = why_not_create(self._oracle, pod, held_at)
             assert not fault, f"{pod.name}: {fault}"
         doubled = nodes_with_two_pods(self._oracle, created)
         if {pod.spec.node_name for pod in created} & set(doubled):

@@ -44,6 +44,7 @@ NODE_NAME_FIELD: Final = "metadata.name"
 # Our own keys
 FROM_REVISION: Final = "everynode.io/from-revision"
 TARGET_GENERATION: Final = "everynode.io/target-generation"
+COMPLETED: Final = "everynode.io/completed"
 FAILURES: Final = "everynode.io/failures"
 PULLER: Final = "everynode.io/puller"
 PULLED: Final = "everynode.io/pulled"

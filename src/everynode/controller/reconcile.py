@@ -204,7 +204,7 @@ class Reconciler:
             self._reporter.notice(state, notice)
         for stumble in decision.failed_nodes:
             self._reporter.node_failed(state, stumble.node, stumble.error)
-        prune_at = self._prune(state, now)
+        prune_at = self._maintain_history(state, complete=decision.complete, now=now)
         self._pull_ahead(state)
         deferred_until = state.changed.deferred_until
         times = (status_at, decision.wake_at, state.verify_at, deferred_until, prune_at)
@@ -249,19 +249,22 @@ class Reconciler:
             self._spawn(self._statuses.write(state, status))
         return None
 
-    def _prune(self, state: DaemonSetState, now: float) -> float | None:
-        """Delete revisions beyond revisionHistoryLimit; return when, if not yet."""
+    def _maintain_history(
+        self, state: DaemonSetState, *, complete: bool, now: float
+    ) -> float | None:
+        """Note a complete target, delete revisions beyond the limit; return when, if not yet."""
         choice = self._choices.get(state.key)
         if choice is None or state.writing_revisions:
             return None
-        unneeded = self._history.unneeded(state, choice.target)
-        if not unneeded:
-            return None
-        due_at = self._history.due_at(state, unneeded)
-        if due_at > now:
-            return due_at
-        self._spawn(self._history.write(state, unneeded))
-        return None
+        note = self._history.note_of_completion(state, choice.target) if complete else ()
+        due_later: list[float] = []
+        for actions in (note, self._history.unneeded(state, choice.target)):
+            due_at = self._history.due_at(state, actions) if actions else inf
+            if due_at <= now:
+                self._spawn(self._history.write(state, actions))
+                return None
+            due_later.append(due_at)
+        return min(due_later)
 
     def _pull_ahead(self, state: DaemonSetState) -> None:
         if not self._prepull.wanted(state):

@@ -16,6 +16,7 @@ from everynode.controller.retries import Failures, RecreateBackoff, note_created
 from everynode.controller.scheduling import ReconcileQueue
 from everynode.controller.state import DaemonSetState
 from everynode.decide.actions import CreateRevision, DeleteRevision, RevisionAction
+from everynode.decide.revisions.completion import completion_note
 from everynode.decide.revisions.ownership import is_owner
 from everynode.decide.revisions.target import (
     Revision,
@@ -99,6 +100,13 @@ class RevisionHistory:
             return ()
         revisions, _ = self.revisions(state)
         return prune_history(state.ds, revisions, state.revision_counts, target=target)
+
+    def note_of_completion(
+        self, state: DaemonSetState, target: Revision
+    ) -> tuple[RevisionAction, ...]:
+        """The note that the target is complete, if its revision lacks it."""
+        note = completion_note(state.ds, target)
+        return () if note is None else (note,)
 
     def due_at(self, state: DaemonSetState, actions: Sequence[RevisionAction]) -> float:
         """Return when these writes may begin, 0 for now.

@@ -61,6 +61,9 @@ class DaemonSetState:
         self._recreated: dict[str, RecreateBackoff] = {}  # by node
         self._nodes = nodes
         self._pods: dict[str, tuple[Pod, ...]] = {}  # by node, ordered by uid
+        # The last own pod of nodes that have none, with the uid of the node. The one thing that a
+        # restart loses and that matters (docs/rules.md#law-3); at most one entry for each node.
+        self._last_pods: dict[str, tuple[str, Pod]] = {}
         # By node: times that were in the future when first seen, and when that was.
         self._ahead: dict[str, FutureTimes] = {}
         self._unreported_ahead: dict[str, float] = {}  # node -> seconds, not yet reported
@@ -135,6 +138,8 @@ class DaemonSetState:
         if before is not None:
             node = node_of(before)
             known = self._remove_pod(node, before.uid)
+            if known and after is None:
+                self._note_last_pod(node, before)
             mark(node)
         if after is not None:
             node = node_of(after)
@@ -151,7 +156,22 @@ class DaemonSetState:
             self._pods[node] = rest
         return len(rest) < len(pods)
 
+    def _note_last_pod(self, node: str, pod: Pod) -> None:
+        """Remember the pod that a node had last, while the node exists and has no other (R3)."""
+        there = self._nodes.get(node)
+        if there is not None and node not in self._pods:
+            self._last_pods[node] = there.metadata.uid, pod
+
+    def _last_pod_of(self, node: str) -> Pod | None:
+        """Return the last pod of an empty node; None if the node was replaced since."""
+        if node not in self._last_pods:
+            return None  # the common case
+        uid, pod = self._last_pods[node]
+        there = self._nodes.get(node)
+        return pod if there is not None and there.metadata.uid == uid else None
+
     def _add_pod(self, node: str, pod: Pod) -> None:
+        self._last_pods.pop(node, None)
         present = self._pods.get(node)
         if present is None:
             self._pods[node] = (pod,)  # the common case
@@ -326,6 +346,7 @@ class DaemonSetState:
         self._recreated.pop(node, None)
         self._unresizable.pop(node, None)
         self._ahead.pop(node, None)
+        self._last_pods.pop(node, None)
 
     def evaluate_all(self) -> None:
         """Have every node evaluated again."""
@@ -340,6 +361,7 @@ class DaemonSetState:
             name=node,
             node=self._nodes.get(node),
             pods=self.pods_on(node),
+            last_pod=self._last_pod_of(node),
             writes=(to_own_write(write.action),) if write is not None else (),
             retry_at=inf if unadopted else self._retry_at(node),
             trouble=unadopted or (refusal.message if refusal else ""),

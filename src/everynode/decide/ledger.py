@@ -29,6 +29,7 @@ from everynode.decide.fleet.budget import (
     with_unreachable,
 )
 from everynode.decide.fleet.conditions import (
+    COMPLETE,
     EXCEPTIONAL,
     FleetSummary,
     StallCheck,
@@ -67,6 +68,7 @@ class Decision(msgspec.Struct, frozen=True):
     wake_at: float | None = None
     notices: tuple[Notice, ...] = ()
     failed_nodes: tuple[FailedNode, ...] = ()  # since the last decision
+    complete: bool = False  # every node that should have a pod has an available target pod
 
 
 @dataclass(slots=True)
@@ -183,7 +185,8 @@ class Ledger:
         notices = _notices(status.conditions, conditions)
         failed_nodes = self._take_failed_nodes()
         wake_at = earliest(now, self._totals.wake_at, stalls_at)
-        decision = Decision(actions, written, wake_at, notices, failed_nodes)
+        complete = written.desired > 0 and _is_true(conditions, COMPLETE)
+        decision = Decision(actions, written, wake_at, notices, failed_nodes, complete)
         if written is status and not actions and not failed_nodes:
             self._unchanged_decision = decision
         return decision
@@ -434,6 +437,10 @@ class Ledger:
             writes = (*view.writes, *(to_own_write(action) for action in actions))
             self.observe(msgspec.structs.replace(view, writes=writes))
         return actions
+
+
+def _is_true(conditions: tuple[Condition, ...], kind: str) -> bool:
+    return any(each.type == kind and each.status == "True" for each in conditions)
 
 
 def _notices(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> tuple[Notice, ...]:

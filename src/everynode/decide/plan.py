@@ -78,9 +78,10 @@ class Plan:
         self.extra_defaults = extra_defaults  # set on templates before they are compared
         self.target_hash = target.hash
         self.first_install = from_hash is None  # there is no revision to hold nodes at
-        known = from_hash is not None and from_hash in revisions
-        # The revision of a held node whose own is unknown, such as one without a pod (R3).
-        self.fallback_hash: str = from_hash if known and from_hash else target.hash
+        # The revision of a held node whose own is unknown, such as one that joins (R3).
+        self.fallback_hash = target.hash
+        if from_hash is not None and from_hash in revisions and not target.completed:
+            self.fallback_hash = from_hash
         self.hook = ds.pre_delete
         self.min_ready_seconds = ds.min_ready_seconds
         self._set_strategy()

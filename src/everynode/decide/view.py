@@ -39,6 +39,8 @@ class NodeView(msgspec.Struct, frozen=True):
     name: str
     node: Node | None
     pods: tuple[Pod, ...] = ()
+    # The last own pod that was seen here, while there is none: a held node keeps its revision (R3).
+    last_pod: Pod | None = None
     writes: tuple[OwnWrite, ...] = ()
     retry_at: float = 0.0
     trouble: str = ""  # why the last write on this node was refused, for the condition

@@ -129,3 +129,11 @@ def test_a_held_node_lives_by_the_pod_that_serves_before_one_that_goes() -> None
     assert held_revision(plan, pods) == OLD
     assert held_revision(plan, OwnPods((pod("unreachable"), pod(NEW, phase="Failed")))) == NEW
     assert held_revision(plan, OwnPods(())) == OLD
+
+
+def test_an_empty_held_node_lives_by_the_last_pod_seen_there() -> None:
+    plan = make(others=[revision("v0")])
+    assert held_revision(plan, OwnPods(()), pod(NEW)) == NEW
+    assert held_revision(plan, OwnPods(()), pod("v0")) == "v0"
+    assert held_revision(plan, OwnPods(()), pod("deleted-since")) == OLD
+    assert held_revision(plan, OwnPods((pod("v0", phase="Failed"),)), pod(NEW)) == "v0"

@@ -149,6 +149,18 @@ def test_an_observed_template_is_not_compared_again() -> None:
     assert choice.actions == ()
 
 
+def test_an_observed_generation_above_the_generation_hides_no_template() -> None:
+    # Restored from a backup, for instance: generations begin again, the status does not.
+    stored = revision(ONE, "aaa", target_generation=1)
+    choice = choose_target(kruise(TWO, generation=2, observed=57), [stored], {"aaa": 5})
+    assert isinstance(choice.actions[0], CreateRevision)
+    assert choice.from_hash == "aaa"
+    # Until the status is written, which may take a while, the revision's record counts.
+    recorded = revision(TWO, "bbb", number=2, target_generation=2, from_hash="aaa")
+    again = choose_target(kruise(TWO, generation=2, observed=57), [stored, recorded], {"aaa": 5})
+    assert (again.target.hash, again.actions) == ("bbb", ())
+
+
 def test_a_native_template_is_compared_only_when_its_generation_moved() -> None:
     stored = [revision(ONE, "aaa", target_generation=7), revision(TWO, "bbb", number=2)]
     same = choose_target(native(TWO, template_generation=7), stored, {})
@@ -466,6 +478,17 @@ def test_history_keeps_the_limit_and_whatever_is_in_use(
     ds = advanced(target.template, history_limit=limit)
     deleted = prune_history(ds, [*revisions[:4], target], live, target=target)
     assert [each.name for each in deleted] == [f"agent-{hash}" for hash in gone]
+
+
+def test_the_revision_before_a_complete_target_is_not_kept_beyond_the_limit() -> None:
+    before, target = history(2)
+    ds = advanced(target.template, history_limit=0)
+    came = msgspec.structs.replace(target, from_hash=before.hash)
+    assert prune_history(ds, [before, came], [], target=came) == ()
+    complete = msgspec.structs.replace(came, completed=True)
+    (deleted,) = prune_history(ds, [before, complete], [], target=complete)
+    assert deleted.name == before.name
+    assert prune_history(ds, [before, complete], [before.hash], target=complete) == ()
 
 
 def test_the_target_does_not_count_for_the_limit() -> None:

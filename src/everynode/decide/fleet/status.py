@@ -17,7 +17,7 @@ def build_status(
     generation = plan.ds.metadata.generation
     written = msgspec.structs.replace(
         observed,
-        observed_generation=max(observed.observed_generation, generation),
+        observed_generation=generation,
         desired=sums.desired,
         current=sums.current,
         misscheduled=sums.misscheduled,

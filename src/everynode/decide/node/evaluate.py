@@ -45,12 +45,17 @@ _WRITING: Final = NodeIntent(reason=Reason(reasons.WRITING, "what we wrote last 
 
 
 def target_facts(plan: Plan, view: NodeView) -> TargetFacts:
-    """Return the facts from which the scope (R2) is computed; own creates count as if seen."""
+    """Return the facts from which the scope (R2) is computed; own creates count as if seen.
+
+    An empty node whose last pod was at the target still holds it: its place in the partition is
+    not given to another node.
+    """
     if view.node is None:
         return TargetFacts(holds_target=False, selected=False, eligibility=_NO_NODE)
     target = plan.target_hash
     holds_target = bool(view.writes) and has_pending_create(view, target)
-    for pod in view.pods:
+    last = () if view.pods or view.last_pod is None else (view.last_pod,)
+    for pod in view.pods or last:
         holds_target = holds_target or plan.is_at_target(pod)
     return TargetFacts(
         holds_target=holds_target,

@@ -103,7 +103,9 @@ class NodeState:
         plan = self.plan
         target = plan.target_hash
         # R3: a node that is not in scope is held at the revision it has.
-        self.node_revision = target if self.in_scope else held_revision(plan, self.pods)
+        self.node_revision = (
+            target if self.in_scope else held_revision(plan, self.pods, self.view.last_pod)
+        )
         self.eligible = (
             self.facts.eligibility
             if self.node_revision == target
@@ -354,8 +356,11 @@ def has_pending_create(view: NodeView, revision: str) -> bool:
     )
 
 
-def held_revision(plan: Plan, pods: OwnPods) -> str:
-    """Return the revision a held node keeps (R3): that of a pod still there, else the fallback."""
+def held_revision(plan: Plan, pods: OwnPods, last_pod: Pod | None = None) -> str:
+    """Return the revision a held node keeps (R3).
+
+    It is that of a pod still there, else of the last one that was there, else the fallback.
+    """
     for group in (
         pods.active,
         pods.preparing,
@@ -366,6 +371,8 @@ def held_revision(plan: Plan, pods: OwnPods) -> str:
         for pod in group:
             if pod.hash in plan.revisions:
                 return pod.hash
+    if last_pod is not None and last_pod.hash in plan.revisions:
+        return last_pod.hash
     return plan.fallback_hash
 
 

@@ -66,6 +66,7 @@ class Revision(msgspec.Struct, frozen=True):
     resource_version: str = ""
     from_hash: str | None = None  # hash of most pods when this became the target
     target_generation: int | None = None  # the generation at which it became the target
+    completed: bool = False  # since it became the target it was once available on every node
 
     @property
     def stored(self) -> bool:
@@ -118,7 +119,13 @@ def _build_revision(stored: ControllerRevision, ds_uid: str, template: bytes) ->
         resource_version=meta.resource_version,
         from_hash=(meta.annotations.get(keys.FROM_REVISION) or None) if recorded else None,
         target_generation=generation,
+        completed=recorded and _owner_of_note(meta.annotations.get(keys.COMPLETED, "")) == ds_uid,
     )
+
+
+def _owner_of_note(note: str) -> str:
+    """Return the uid of the DaemonSet in a note of the form `generation/uid`; empty if none."""
+    return note.partition("/")[2]
 
 
 def choose_target(
@@ -155,11 +162,13 @@ def prune_history(
 ) -> tuple[DeleteRevision, ...]:
     """Delete the oldest revisions beyond the history limit.
 
-    Revisions in `live`, the target and the revision before it are kept.
+    Revisions in `live` and the target are kept, and the revision before it until the target was
+    once complete: a held node without a pod may need that revision (R3).
     """
     old = sorted((each for each in revisions if each.hash != target.hash), key=revision_order)
     excess = max(0, len(old) - ds.history_limit)
-    spare = [each for each in old if each.hash not in live and each.hash != target.from_hash]
+    needed = None if target.completed else target.from_hash
+    spare = [each for each in old if each.hash not in live and each.hash != needed]
     return tuple(_delete(each) for each in spare[:excess] if each.stored)
 
 
@@ -245,7 +254,8 @@ class _RevisionHistory:
             settled = recorded is not None and recorded.target_generation == self.generation
             return recorded if settled else None
         hash = self.ds.status.update_revision
-        if self.ds.metadata.generation > self.ds.status.observed_generation or not hash:
+        # Above the generation it was written by another client, or restored from a backup.
+        if self.ds.metadata.generation != self.ds.status.observed_generation or not hash:
             return None
         return self._by_hash(hash) or self._recreate_lost(hash)
 
@@ -254,9 +264,11 @@ class _RevisionHistory:
         recorded = self._last_recorded()
         if self.native or recorded is None:
             return recorded or self._by_hash(self.ds.status.update_revision)
-        # After a crash before the status write, the revision's record is newer than the status.
+        # After a crash before the status write, the revision's record is newer than the status. A
+        # status about a generation that never was is not ours.
         assert recorded.target_generation is not None
-        if recorded.target_generation > self.ds.status.observed_generation:
+        observed = self.ds.status.observed_generation
+        if recorded.target_generation > observed or observed > self.ds.metadata.generation:
             return recorded
         return self._by_hash(self.ds.status.update_revision) or recorded
 
@@ -378,12 +390,16 @@ class _RevisionHistory:
     def _record(
         self, target: Revision, *, from_hash: str | None, number: int | None = None
     ) -> TargetChoice:
-        """Record on the revision that it is the target, since which generation, from which hash."""
+        """Record on the revision that it is the target, since which generation, from which hash.
+
+        One that is the target again, with a new number, is not complete yet.
+        """
         made = msgspec.structs.replace(
             target,
             from_hash=from_hash,
             target_generation=self.generation,
             number=target.number if number is None else number,
+            completed=target.completed and number is None,
         )
         body: dict[str, Any] = {
             "metadata": {
@@ -392,6 +408,8 @@ class _RevisionHistory:
                 "resourceVersion": target.resource_version,
             }
         }
+        if made.completed != target.completed:
+            body["metadata"]["annotations"][keys.COMPLETED] = None
         if made.number != target.number:
             body["revision"] = made.number
         return self._choice(made, (PatchRevision(target.name, target.uid, body),))

@@ -75,7 +75,7 @@ def _of_revisions(oracle: Oracle) -> Iterator[str]:
         return
     carried = {pod.hash for pods in oracle.pods.values() for pod in pods}
     old = [hash for hash in oracle.templates if hash not in oracle.targets]
-    spare = [hash for hash in old if hash not in carried and hash != oracle.source_revision]
+    spare = [hash for hash in old if hash not in carried and hash != oracle.needed_source]
     if spare and len(old) > oracle.ds.history_limit:
         yield f"{len(old)} old revisions are kept, {oracle.ds.history_limit} are asked for"
 
@@ -121,12 +121,20 @@ def _of_node(oracle: Oracle, name: str) -> Iterator[str]:
     elif len(staying) > 1:
         yield f"{name}: has {len(staying)} pods"
     elif not staying:
-        if node_template.should_run(node) and not oracle.may_hold_back(name):
+        if _wants_pod(oracle, name) and not oracle.may_hold_back(name):
             yield f"{name}: has no pod"
     elif not oracle.is_available(staying[0]):
         yield f"{name}: {staying[0].name} is not available"
     elif _is_behind(oracle, name) and node_template.should_run(node):
         yield f"{name}: is not at the target"
+
+
+def _wants_pod(oracle: Oracle, name: str) -> bool:
+    """Whether an empty node should have a pod, by every revision that it may be held at."""
+    templates = [oracle.node_template(name)]
+    if not oracle.unrestricted and name not in oracle.scope:
+        templates += [oracle.ds.template, *oracle.templates.values()]
+    return all(node_fit(each).should_run(oracle.cluster.nodes[name]) for each in templates)
 
 
 def _is_behind(oracle: Oracle, name: str) -> bool:

@@ -12,9 +12,10 @@ from everynode.api.taints import find_untolerated_taint
 from everynode.kube.requests import Request
 from everynode.sim.checks.check import Check
 from everynode.sim.checks.converged import pod_containers
+from everynode.sim.checks.last_pods import OBSERVED, LastPods
 from everynode.sim.checks.oracle import Oracle, canonical_template, node_fit, template_containers
 from everynode.sim.checks.possible_views import TooManyViews, owner_uid, possible_views
-from everynode.sim.history.record import Commit, request_body
+from everynode.sim.history.record import Commit, Record, request_body
 from everynode.sim.history.snapshots import node_of
 
 
@@ -25,6 +26,15 @@ class CreatedPod(Check):
     title: ClassVar[str] = "a held node comes back as what it was"
     kinds: ClassVar[tuple[str, ...]] = ("pods",)
     controller_only: ClassVar[bool] = True
+    observed_kinds: ClassVar[tuple[str, ...]] = OBSERVED
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self._last_pods = LastPods(record)
+
+    def observe(self, commit: Commit) -> None:
+        """Note the pods that nodes had last."""
+        self._last_pods.observe(commit)
 
     def check(self, commit: Commit) -> Iterable[str]:
         """Check a pod that was created."""
@@ -48,41 +58,62 @@ class CreatedPod(Check):
     def _fault(self, commit: Commit, pod: Pod) -> str:
         assert commit.cause is not None
         first, node = "", node_of(pod)
-        for cluster, _ in possible_views(self.record, commit):
+        for cluster, version in possible_views(self.record, commit):
             ds = cluster.sets.get(owner_uid(pod))
             if ds is None or node not in cluster.nodes:
                 first = first or "S7: its node or its DaemonSet is not there"
                 continue
-            oracle = Oracle(cluster, ds, commit.cause.evaluated_at)
+            oracle = self._last_pods.oracle(cluster, ds, commit, version)
+            last, sure = self._last_pods.of(ds.uid, node, commit.actor, version)
+            held_at = held_templates(oracle, node, last, sure=sure)
             check = _judge_forged if pod.hash in self.record.forged else why_not_create
-            fault = check(oracle, pod) or _judge_tolerations(oracle, node, commit.cause.request)
+            fault = check(oracle, pod, held_at)
+            fault = fault or _judge_tolerations(oracle, node, commit.cause.request)
             if not fault:
                 return ""
             first = first or fault
         return first
 
 
-def _judge_forged(oracle: Oracle, pod: Pod) -> str:
+def held_templates(oracle: Oracle, node: str, last: list[Pod], *, sure: bool) -> list[bytes]:
+    """The templates that the node may have if it is held (R3).
+
+    If it is empty, that of the last pod that the controller knows, and unless it certainly knows
+    one, what is for nodes of which nothing is known.
+    """
+    if any(pod.hash in oracle.templates for pod in oracle.pods_on(node)):
+        return [oracle.held_template(node)]
+    found = [oracle.template_of(pod) for pod in last]
+    known = [template for template in found if template is not None]
+    if not sure or len(known) < len(found):
+        known.append(oracle.fallback_template)
+    return known
+
+
+def _judge_forged(oracle: Oracle, pod: Pod, held_at: list[bytes]) -> str:
     """A pod of a forged revision must match the DaemonSet's template, not the revision."""
-    if pod_containers(pod) != template_containers(oracle.node_template(node_of(pod))):
+    wanted = [oracle.node_template(node_of(pod)), *held_at]
+    if pod_containers(pod) not in map(template_containers, wanted):
         return "it runs what was forged into its revision"
     return ""
 
 
-def why_not_create(oracle: Oracle, pod: Pod) -> str:
-    """Why this pod may not be created in this state; empty if it may."""
+def why_not_create(oracle: Oracle, pod: Pod, held_at: list[bytes]) -> str:
+    """Why this pod may not be created in this state; empty if it may.
+
+    `held_at` are the templates that its node may have if it is held.
+    """
     node = node_of(pod)
     template = oracle.templates.get(pod.hash)
     if template is None:
         return "S8: its revision is not stored"
     if not node_fit(template).should_run(oracle.cluster.nodes[node]):
         return "S7: the node should not have it"
-    if canonical_template(template) != canonical_template(oracle.node_template(node)):
-        held = oracle.may_be_held(node) and canonical_template(template) == canonical_template(
-            oracle.held_template(node)
-        )
-        if not held:
-            return "the node lives by another revision"
+    in_scope = oracle.unrestricted or node in oracle.scope
+    allowed = [oracle.ds.template] if in_scope else []
+    allowed += held_at if not in_scope or oracle.may_be_held(node) else []
+    if canonical_template(template) not in map(canonical_template, allowed):
+        return "the node lives by another revision"
     if oracle.holds_back(node):
         return "R8: the first installation has not come to the node yet"
     waiting = [each for each in oracle.staying(node) if each.hash == pod.hash]

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from everynode.api import keys
 from everynode.api.objects import Pod
-from everynode.sim.checks.check import DAEMONSET_KINDS, Check
+from everynode.sim.checks.check import Check
 from everynode.sim.checks.fast_oracle import FastOracles
 from everynode.sim.checks.inplace_progress import inplace_state_of
+from everynode.sim.checks.last_pods import OBSERVED, LastPods
 from everynode.sim.checks.oracle import (
     Oracle,
     is_marked_not_ready,
@@ -36,16 +37,12 @@ class MaxUnavailable(Check):
     title: ClassVar[str] = "maxUnavailable, partition, selector and pause are promises"
     kinds: ClassVar[tuple[str, ...]] = ("pods",)
     controller_only: ClassVar[bool] = True
-    observed_kinds: ClassVar[tuple[str, ...]] = (
-        "nodes",
-        "pods",
-        "controllerrevisions.apps",
-        *DAEMONSET_KINDS,
-    )
+    observed_kinds: ClassVar[tuple[str, ...]] = OBSERVED
 
     def __init__(self, record: Record) -> None:
         super().__init__(record)
         self._tallies = FastOracles(record)
+        self._last_pods = LastPods(record)
 
     def check(self, commit: Commit) -> Iterable[str]:
         """Check whether the disruption of a pod is justified."""
@@ -60,7 +57,8 @@ class MaxUnavailable(Check):
             yield f"{pod.name} on {node_of(pod)}: {fault}"
 
     def observe(self, commit: Commit) -> None:
-        """Update the counts of unavailable nodes."""
+        """Update the counts of unavailable nodes, and note the pods that nodes had last."""
+        self._last_pods.observe(commit)
         self._tallies.observe(commit)
 
     def _fault(self, commit: Commit, pod: Pod) -> str:
@@ -74,7 +72,7 @@ class MaxUnavailable(Check):
                 continue
             if version not in disrupted:
                 disrupted[version] = disrupted_since(self.record, commit, version)
-            oracle = Oracle(cluster, ds, commit.cause.evaluated_at)
+            oracle = self._last_pods.oracle(cluster, ds, commit, version)
             removed = commit.after is None or not goes_on_in_place(commit.after)
             fault = why_not_disrupt(oracle, known, disrupted[version], removed=removed)
             if not fault:

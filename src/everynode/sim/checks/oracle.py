@@ -129,10 +129,21 @@ def is_marked_not_ready(pod: Pod) -> bool:
 
 
 class Oracle:
-    """The rules applied to one DaemonSet in one cluster state, at one wall-clock time."""
+    """The rules applied to one DaemonSet in one cluster state, at one wall-clock time.
 
-    def __init__(self, cluster: ClusterState, ds: DaemonSet, now: float) -> None:
+    `remembered` are empty nodes of which the controller knows that their last pod was at the
+    target.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterState,
+        ds: DaemonSet,
+        now: float,
+        remembered: frozenset[str] = frozenset(),
+    ) -> None:
         self.cluster, self.ds, self.now = cluster, ds, now
+        self.remembered = remembered
 
     # --- The strategy. Computed lazily: most oracles answer only one question ---
 
@@ -197,6 +208,10 @@ class Oracle:
         native = self.ds.flavour is Flavour.NATIVE
         return self.ds.metadata.annotations.get(keys.TEMPLATE_GENERATION, "") if native else ""
 
+    def template_of(self, pod: Pod) -> bytes | None:
+        """The template of a pod's revision; None if it is not stored."""
+        return self.ds.template if self.at_target(pod) else self.templates.get(pod.hash)
+
     def node_template(self, node: str) -> bytes:
         """The template of the revision that the node should have (R3)."""
         if self.unrestricted or node in self.scope:
@@ -208,7 +223,26 @@ class Oracle:
         for pod in sorted(self.pods_on(node), key=_keep_order):
             if pod.hash in self.templates:
                 return self.templates[pod.hash]
-        return self.templates.get(self.source_revision, self.ds.template)
+        return self.fallback_template
+
+    @property
+    def fallback_template(self) -> bytes:
+        """The template of a held node of which nothing is known."""
+        return self.templates.get(self.needed_source, self.ds.template)
+
+    @property
+    def needed_source(self) -> str:
+        """The source revision, until the target was once complete."""
+        return "" if self.completed else self.source_revision
+
+    @cached_property
+    def completed(self) -> bool:
+        """Whether it is noted on a target that it was once complete."""
+        return any(
+            revision.metadata.labels.get(keys.REVISION_HASH, "") in self.targets
+            and revision.metadata.annotations.get(keys.COMPLETED, "").endswith(f"/{self.ds.uid}")
+            for revision in self.cluster.revisions.values()
+        )
 
     @cached_property
     def source_revision(self) -> str:
@@ -266,8 +300,9 @@ class Oracle:
 
     @cached_property
     def updated_nodes(self) -> frozenset[str]:
-        """Nodes with a target pod."""
-        return frozenset(node for node, pods in self.pods.items() if any(map(self.at_target, pods)))
+        """Nodes with a target pod, and empty ones that had it last."""
+        there = (node for node, pods in self.pods.items() if any(map(self.at_target, pods)))
+        return self.remembered.union(there)
 
     @cached_property
     def max_updated(self) -> int:

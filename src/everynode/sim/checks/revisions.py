@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import ClassVar, Final
 
 from everynode.api import keys
@@ -41,8 +41,27 @@ class Revisions(Check):
             yield f"{after.metadata.name} was given a smaller number"
         elif _note(before, keys.TARGET_GENERATION) != _note(after, keys.TARGET_GENERATION):
             yield from self._judge_number(after)
+            if after.revision > before.revision and _note(after, keys.COMPLETED):
+                yield f"{after.metadata.name} became the target again and is noted as complete"
             if _note(before, keys.FROM_REVISION) != _note(after, keys.FROM_REVISION):
                 yield from self._judge_source(commit, after)
+        elif _note(after, keys.COMPLETED) not in ("", _note(before, keys.COMPLETED)):
+            yield from self._judge_completion(commit, after)
+
+    def _judge_completion(self, commit: Commit, noted: ControllerRevision) -> Iterable[str]:
+        """A target is noted as complete only when it was available on every node (R3)."""
+        assert commit.cause is not None
+        owner, now = noted.metadata.controller, commit.cause.evaluated_at
+        hash = noted.metadata.labels.get(keys.REVISION_HASH, "")
+        try:
+            views = [cluster for cluster, _ in possible_views(self.record, commit)]
+        except TooManyViews:
+            return
+        for cluster in chain(views, self._before(commit.time)):
+            ds = cluster.sets.get(owner.uid) if owner is not None else None
+            if ds is not None and _is_complete(Oracle(cluster, ds, now), hash):
+                return
+        yield f"{noted.metadata.name} is noted as complete and was not"
 
     def _judge_creation(self, made: ControllerRevision) -> Iterable[str]:
         owner = made.metadata.controller
@@ -128,6 +147,18 @@ class Revisions(Check):
             yield f"{gone.metadata.name} was deleted while a pod carries it or the target names it"
 
 
+def _is_complete(oracle: Oracle, hash: str) -> bool:
+    """Whether every node that should have a pod has an available one of this target."""
+    return (
+        hash in oracle.targets
+        and bool(oracle.desired_nodes)
+        and all(
+            any(oracle.at_target(pod) and oracle.is_available(pod) for pod in oracle.pods_on(node))
+            for node in oracle.desired_nodes
+        )
+    )
+
+
 def _note(revision: ControllerRevision, key: str) -> str:
     return revision.metadata.annotations.get(key, "")
 
@@ -171,6 +202,6 @@ def _uses(cluster: ClusterState, uid: str, hash: str) -> bool:
     ds = cluster.sets.get(uid)
     if ds is not None:
         oracle = Oracle(cluster, ds, 0.0)
-        if len(oracle.targets) == 1 and oracle.source_revision == hash:
+        if len(oracle.targets) == 1 and oracle.needed_source == hash:
             return True
     return any(_is_of(pod, uid) and pod.hash == hash for pod in cluster.pods.values())
