@@ -91,6 +91,19 @@ _BUDGET: Final = {
         at(10.0, "quirk", images="agent:v1 fail=probe"), set_image(20.0, "agent:never-ready"),
         set_image(40.0, "agent:v3"), nodes=4,
     ),
+    # A policy refuses the new version for a while: until then no pod may go.
+    "a-refused-version": _plan(
+        at(5.0, "refuse-image", 40.0, image="agent:v2"), set_image(10.0), nodes=4,
+    ),
+    "a-refused-version-with-surge": _plan(
+        at(5.0, "refuse-image", 40.0, image="agent:v2"),
+        at(6.0, "quirk", images="agent:v1 fail=probe"), set_image(10.0), nodes=4,
+        sets=(daemonset(rolling=_SURGE),),
+    ),
+    "a-refused-version-in-place": _plan(
+        at(5.0, "refuse-image", 40.0, image="agent:v2"), set_image(10.0), nodes=4,
+        sets=(daemonset(rolling=_IN_PLACE),),
+    ),
     "a-cure": _plan(
         at(10.0, "quirk", images="agent:v1 fail=probe"), set_image(20.0), nodes=6,
         timing=Timing(start=3.0),

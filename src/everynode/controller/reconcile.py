@@ -18,6 +18,7 @@ from everynode.api.objects import ControllerRevision, Pod
 from everynode.backoff import Backoff
 from everynode.clock import Clock
 from everynode.controller.adoption import Adoption
+from everynode.controller.dry_run import DryRuns
 from everynode.controller.executor import Executor
 from everynode.controller.informers import (
     DaemonSetGone,
@@ -40,6 +41,7 @@ from everynode.controller.state import DaemonSetState
 from everynode.controller.status import StatusWriter
 from everynode.controller.wallclock import WallClock
 from everynode.decide.actions import PodAction
+from everynode.decide.fleet.verification import Verification
 from everynode.decide.ledger import Ledger
 from everynode.decide.plan import make_plan
 from everynode.decide.revisions.ownership import Claim, claim, claim_revision
@@ -63,6 +65,7 @@ class Reconciler:
         adoption: Adoption,
         orphans: OrphanWatches,
         prepull: PrePull,
+        dry_runs: DryRuns,
         reporter: Reporter,
     ) -> None:
         self._clock = clock
@@ -74,6 +77,7 @@ class Reconciler:
         self._adoption = adoption
         self._orphans = orphans
         self._prepull = prepull
+        self._dry_runs = dry_runs
         self._reporter = reporter
         self._choices: dict[str, TargetChoice] = {}  # the target revision, by DaemonSet
         self._failures: dict[str, Failures] = {}  # reconciles that raised, by DaemonSet
@@ -109,6 +113,7 @@ class Reconciler:
         now = self._clock.now()
         self._reporter.clock_set_back(lost)
         self._statuses.clock_set_back(lost)
+        self._dry_runs.clock_set_back(lost)
         for failures in self._failures.values():
             failures.clock_set_back(lost)
         for key in sorted(self._informers.states):
@@ -196,7 +201,11 @@ class Reconciler:
         if (collisions or 0) > (observed.collision_count or 0):
             observed = msgspec.structs.replace(observed, collision_count=collisions)
         decision = ledger.decide(
-            now, observed, create_limit=state.create_limit, troubles=state.troubles
+            now,
+            observed,
+            create_limit=state.create_limit,
+            verdict=state.verdict,
+            troubles=state.troubles,
         )
         self._execute(state, decision.actions, now)
         status_at = self._write_status(state, decision.status, now)
@@ -204,10 +213,11 @@ class Reconciler:
             self._reporter.notice(state, notice)
         for stumble in decision.failed_nodes:
             self._reporter.node_failed(state, stumble.node, stumble.error)
+        dry_run_at = self._dry_run(state, decision.verification, now)
         prune_at = self._maintain_history(state, complete=decision.complete, now=now)
         self._pull_ahead(state)
         deferred_until = state.changed.deferred_until
-        times = (status_at, decision.wake_at, state.verify_at, deferred_until, prune_at)
+        times = (status_at, decision.wake_at, state.verify_at, deferred_until, dry_run_at, prune_at)
         return min([at for at in times if at is not None], default=inf)
 
     def _heal(self, state: DaemonSetState, now: float) -> float:
@@ -215,7 +225,11 @@ class Reconciler:
         ledger = self._observe(state, now)
         nodes, due_at = self._missing.due(state.key, ledger.missing(now), now)
         decision = ledger.decide(
-            now, state.ds.status, create_limit=state.create_limit, heal_only=nodes
+            now,
+            state.ds.status,
+            create_limit=state.create_limit,
+            verdict=state.verdict,
+            heal_only=nodes,
         )
         self._execute(state, decision.actions, now)
         times = (due_at, decision.wake_at, state.verify_at, state.changed.deferred_until)
@@ -248,6 +262,18 @@ class Reconciler:
         if due_at is not None:
             self._spawn(self._statuses.write(state, status))
         return None
+
+    def _dry_run(
+        self, state: DaemonSetState, wanted: Verification | None, now: float
+    ) -> float | None:
+        """Start the dry run that the decision asks for; return when, if not yet."""
+        if wanted is None:
+            return None
+        due_at = self._dry_runs.due_at(state, wanted)
+        if due_at is not None and due_at <= now:
+            self._spawn(self._dry_runs.start(state, wanted))
+            return None
+        return due_at
 
     def _maintain_history(
         self, state: DaemonSetState, *, complete: bool, now: float
@@ -332,6 +358,7 @@ class Reconciler:
         self._adoption.forget(state)
         self._orphans.forget(state)
         self._prepull.forget(state)
+        self._dry_runs.forget(state)
         self._choices.pop(state.key, None)
         self._failures.pop(state.key, None)
         self._missing.forget(state.key)

@@ -44,6 +44,9 @@ class Reporter:
     def pod_write_failed(self, state: DaemonSetState, action: PodAction, error: KubeError) -> None:
         """An action on a pod failed; it is tried again."""
 
+    def target_refused(self, state: DaemonSetState, refusal: str) -> None:
+        """The API server refuses the target's pods, as a dry run shows; it is tried again."""
+
     def images_pulled(self, state: DaemonSetState, done: int, total: int) -> None:
         """`done` of the `total` nodes that will need the images have them."""
 
@@ -122,6 +125,11 @@ class ControllerReporter(Reporter):
         notice = _failure_notice(state, action, error)
         if notice is not None:
             self._recorder.record(_reference(state), notice)
+
+    def target_refused(self, state: DaemonSetState, refusal: str) -> None:
+        """The API server refuses the target's pods: no pod is taken for it."""
+        message = f"Error creating (dry run, no pod was taken): {refusal}"
+        self.notice(state, Notice("Warning", "FailedCreate", message))
 
     def images_pulled(self, state: DaemonSetState, done: int, total: int) -> None:
         """`done` of the `total` nodes that will need the images have them."""

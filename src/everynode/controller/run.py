@@ -9,6 +9,7 @@ from typing import Final
 from everynode.api.daemonset import Flavour
 from everynode.clock import Clock
 from everynode.controller.adoption import Adoption
+from everynode.controller.dry_run import DryRuns
 from everynode.controller.events import Recorder
 from everynode.controller.executor import MAX_CONCURRENT_WRITES, Executor
 from everynode.controller.health import Health
@@ -203,5 +204,6 @@ class Controller:
                 queue=queue,
                 reporter=reporter,
             ),
+            dry_runs=DryRuns(client, clock, queue=queue, reporter=reporter),
             reporter=reporter,
         )

@@ -19,6 +19,7 @@ from everynode.controller.retries import Failures, RecreateBackoff, note_created
 from everynode.controller.scheduling import ChangedNodes, can_defer, unblocks
 from everynode.decide.actions import CreatePod, PatchPod, PodAction
 from everynode.decide.fleet.conditions import REFUSED
+from everynode.decide.fleet.verification import NO_VERDICT
 from everynode.decide.ledger import Ledger
 from everynode.decide.node.clock_skew import FutureTimes, effective_time, has_future_time, pod_times
 from everynode.decide.node.steps import to_own_write
@@ -55,6 +56,8 @@ class DaemonSetState:
         self.unadopted: dict[str, str] = {}  # node -> why its orphan cannot be adopted
         self._troubles: dict[str, FieldError] = {}  # by what is refused
         self.create_limit = _SLOW_START
+        self.verdict = NO_VERDICT  # on the dry run of the target's pod
+        self.verifying = False  # such a dry run is under way
         self.verify_at: float | None = None  # when to read the pods of writes that are not seen
         self.changed = ChangedNodes()
         self._unresizable: dict[str, tuple[str, str]] = {}  # node -> uid and hash of its pod

@@ -42,6 +42,13 @@ from everynode.decide.fleet.scope import Scope
 from everynode.decide.fleet.status import build_status
 from everynode.decide.fleet.surge import surge_room
 from everynode.decide.fleet.totals import Totals
+from everynode.decide.fleet.verification import (
+    UNASKED,
+    UPDATE_QUEUES,
+    Verdict,
+    Verification,
+    verify_target,
+)
 from everynode.decide.node.assessment import Assessment, NodeCounts, Queue, TargetFacts, earliest
 from everynode.decide.node.eligibility import Eligibility
 from everynode.decide.node.evaluate import evaluate_node, skip_failed_node, target_facts
@@ -69,6 +76,7 @@ class Decision(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
     failed_nodes: tuple[FailedNode, ...] = ()  # since the last decision
     complete: bool = False  # every node that should have a pod has an available target pod
+    verification: Verification | None = None  # the dry run without which no pod is taken
 
 
 @dataclass(slots=True)
@@ -89,6 +97,7 @@ class Ledger:
         self._views: dict[str, NodeView] = {}
         self._failed_nodes: list[FailedNode] = []
         self._troubles: tuple[FieldError, ...] = ()
+        self._verdict = UNASKED
         self._start(plan)
         for view in views:
             self.observe(view)
@@ -107,6 +116,7 @@ class Ledger:
         self._conditions_cache: tuple[Condition, ...] | None = None
         self._stall_check: StallCheck | None = None  # of the cached conditions
         self._unchanged_decision: Decision | None = None  # the last one, if it changed nothing
+        self._verification: Verification | None = None  # the dry run that was asked for last
 
     def set_plan(self, plan: Plan) -> None:
         """Use another plan; every node is evaluated again unless the plans are equal."""
@@ -159,18 +169,20 @@ class Ledger:
         status: DaemonSetStatus,
         *,
         create_limit: int | None = None,
+        verdict: Verdict = UNASKED,
         heal_only: frozenset[str] | None = None,
         troubles: tuple[FieldError, ...] = (),
     ) -> Decision:
         """Decide what to do now. Actions count as pending until their nodes are observed again.
 
         `create_limit` bounds the creates that are pending at a time, for a slow start after the API
-        server refused some. With `heal_only` nothing is done but to create the missing pods of
-        these nodes, and to finish on any node what was begun (R9). `troubles` are writes beside
-        those of the nodes that were refused, for the condition.
+        server refused some. `verdict` is the result of the last dry run. With `heal_only` nothing
+        is done but to create the missing pods of these nodes, and to finish on any node what was
+        begun (R9). `troubles` are writes beside those of the nodes that were refused, for the
+        condition.
         """
-        if troubles != self._troubles:
-            self._troubles = troubles
+        if (verdict, troubles) != (self._verdict, self._troubles):
+            self._verdict, self._troubles = verdict, troubles
             self._invalidate()
         self._refresh(now)
         if heal_only is None:
@@ -180,13 +192,16 @@ class Ledger:
         last = self._unchanged_decision
         if last is not None and last.status is status and not self._stalls(last, now):
             return last
+        verification = self._wanted_verification(now)
         conditions, stalls_at = self._conditions(status, now)
         written = build_status(self.plan, self.sums, status, conditions)
         notices = _notices(status.conditions, conditions)
         failed_nodes = self._take_failed_nodes()
         wake_at = earliest(now, self._totals.wake_at, stalls_at)
         complete = written.desired > 0 and _is_true(conditions, COMPLETE)
-        decision = Decision(actions, written, wake_at, notices, failed_nodes, complete)
+        decision = Decision(
+            actions, written, wake_at, notices, failed_nodes, complete, verification
+        )
         if written is status and not actions and not failed_nodes:
             self._unchanged_decision = decision
         return decision
@@ -219,6 +234,9 @@ class Ledger:
         limits = resolve_limits(plan.ds.strategy, sums.desired)
         limit = limits.max_surge if plan.surging else limits.max_unavailable
         silent = sums.silent_held + sums.silent_unreached
+        asked = self._verification is not None
+        refusal = self._verdict.refusal_of(plan.target_hash) if asked else ""
+        verifying = asked and not refusal  # the answer comes by itself
         return FleetSummary(
             desired=sums.desired,
             done=sums.done,
@@ -226,8 +244,8 @@ class Ledger:
             max_unavailable=limits.max_unavailable,
             held=sums.held,
             not_started=sums.not_started,
-            progressing=books.progressing,
-            moving=sums.moving,
+            progressing=books.progressing + verifying,
+            moving=sums.moving + verifying,
             as_declared=sums.as_declared,
             silent_held=sums.silent_held,
             silent_unreached=sums.silent_unreached,
@@ -237,6 +255,7 @@ class Ledger:
             on_delete=not plan.rolling,
             port_conflict=sums.port_conflict,
             faults=(*plan.faults, *self._troubles),
+            refusal=refusal,
             min_ready_seconds=plan.min_ready_seconds,
             advanced=plan.ds.flavour is Flavour.ADVANCED,
         )
@@ -320,10 +339,12 @@ class Ledger:
         turn = self._start_round(now, create_limit)
         self._create(turn, Queue.CREATE, turn.creates)
         self._change(turn, Queue.MAINTAIN, turn.changes)
+        accepted = self._is_target_accepted()
         if self.plan.surging:
-            self._replace_unready(turn, turn.limits.max_surge)
-            self._surge(turn)
-        elif self.plan.updating:
+            if accepted:
+                self._replace_unready(turn, turn.limits.max_surge)
+            self._surge(turn, accepted=accepted)
+        elif self.plan.updating and accepted:
             self._replace_unready(turn, turn.limits.max_unavailable)
             self._update_ready(turn, turn.limits.max_unavailable)
         if not turn.actions:
@@ -370,17 +391,40 @@ class Ledger:
             self._change(turn, Queue.UPDATE_READY_NO_BUDGET, turn.changes, last_first=True)
         self._change(turn, Queue.UPDATE_READY, room, last_first=True)
 
-    def _surge(self, turn: _Round) -> None:
+    def _surge(self, turn: _Round, *, accepted: bool) -> None:
         limit = turn.limits.max_surge
         if self.sums.target_proven:
             self._change(turn, Queue.END_SURGE, turn.changes, last_first=True)
         self._create(turn, Queue.CREATE_BESIDE_TERMINATING, self._surge_room(limit))
-        self._create(turn, Queue.SURGE, self._surge_room(limit), last_first=True)
+        if accepted:
+            self._create(turn, Queue.SURGE, self._surge_room(limit), last_first=True)
 
     def _surge_room(self, limit: int) -> int:
         sums = self.sums
         outage = is_outage(sums.unreachable, limit=limit, desired=sums.desired)
         return surge_room(limit, sums.two_pods, sums.unreachable_two_pods, outage=outage)
+
+    def _is_target_accepted(self) -> bool:
+        """Whether the API server accepts the target's pods: a dry run or an available pod says so.
+
+        Without a verdict nothing is taken; a pod that is missing is created all the same.
+        """
+        return self._verdict.accepts(self.plan.target_hash) or self.sums.target_available > 0
+
+    def _wanted_verification(self, now: float) -> Verification | None:
+        """Return the dry run that has to succeed before the first waiting pod is taken."""
+        if self._verification is not None or self._is_target_accepted():
+            return self._verification
+        name = next(
+            (self._totals.queues[q][-1] for q in UPDATE_QUEUES if self._totals.queues[q]), ""
+        )
+        if name:
+            old = self._assessments[name].steps[0].pod
+            try:
+                self._verification = verify_target(self.plan, self._views[name], old, now)
+            except Exception as error:
+                self._failed_nodes.append(FailedNode(name, error))
+        return self._verification
 
     def _budget_counts(self, limit: int) -> BudgetCounts:
         sums = self.sums

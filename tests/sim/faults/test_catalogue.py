@@ -9,7 +9,7 @@ from everynode.sim.plans.generate import generate_plan
 from everynode.sim.plans.plan import Plan
 from everynode.sim.world import play
 
-LISTED = [f"F{number}" for number in range(1, 53)]
+LISTED = [f"F{number}" for number in range(1, 55) if number != 53]
 
 
 def test_every_fault_of_the_list_has_a_name() -> None:
@@ -34,7 +34,7 @@ def _covering(wanted: list[str]) -> Iterator[Plan]:
         missing = [each for each in missing if each not in _faults_of(best)]
 
 
-@pytest.mark.parametrize("first", range(0, 52, 10))
+@pytest.mark.parametrize("first", range(0, len(LISTED), 10))
 def test_seeds_strike_with_every_fault(first: int) -> None:
     wanted = LISTED[first : first + 10]
     fault_counts: dict[str, int] = {}

@@ -18,6 +18,7 @@ import msgspec
 from everynode.api.daemonset import FieldError
 from everynode.api.objects import Condition
 from everynode.api.times import seconds
+from everynode.decide.node.reasons import shorten
 
 PROGRESSING: Final = "Progressing"
 AVAILABLE: Final = "Available"
@@ -37,6 +38,7 @@ STALL_SECONDS: Final = 300.0
 
 _NAMED_NODES = 3
 _NAMED_CODES = 20
+_LONGEST_REFUSAL = 600  # policies explain themselves at length
 _HOOK = "Hook"
 _WAITING = "Waiting"
 _DONE = "updated and available"
@@ -67,6 +69,7 @@ class FleetSummary(msgspec.Struct, frozen=True):
     on_delete: bool = False
     port_conflict: int = 0  # nodes where the surge pod would need a host port that is taken
     faults: tuple[FieldError, ...] = ()
+    refusal: str = ""  # the API server's words, where it refuses the target's pods
     min_ready_seconds: int = 0
     advanced: bool = True
 
@@ -278,6 +281,8 @@ def _blocking_reason(summary: FleetSummary) -> str:
     """Return the reason why no node progresses: paused, or what most nodes wait for, or held."""
     if summary.paused:
         return "Paused"
+    if summary.refusal:
+        return REFUSED
     if summary.waiting:
         return _by_frequency(summary)[0]
     if summary.on_delete:
@@ -296,7 +301,14 @@ def _complete_text(summary: FleetSummary) -> str:
 
 
 def _summary(summary: FleetSummary) -> str:
-    return "; ".join([*_waiting_part(summary), _count(summary)])
+    return "; ".join([*_refusal_part(summary), *_waiting_part(summary), _count(summary)])
+
+
+def _refusal_part(summary: FleetSummary) -> list[str]:
+    if not summary.refusal:
+        return []
+    words = shorten(summary.refusal, _LONGEST_REFUSAL)
+    return [f"no pod is taken, because the API server would refuse its successor: {words}"]
 
 
 def _waiting_part(summary: FleetSummary) -> list[str]:

@@ -66,10 +66,10 @@ NO_REASON: Final = Reason(DONE)
 UNREACHABLE: Final = Reason(NODE_NOT_READY, "the node's kubelet is silent: its Ready is Unknown")
 
 
-def shorten(text: str) -> str:
+def shorten(text: str, longest: int = _LONGEST) -> str:
     """Return the text as one line of bounded length: kubelets and webhooks write long messages."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def explain_pod(pod: Pod, node: Node) -> Reason:

@@ -36,6 +36,7 @@ _LASTING_FAULTS: Final = (
     "refuse-watch",
     "deny-pods",
     "deny-adoption",
+    "refuse-image",
     "quota",
     "namespace-ending",
     "mutate-pods",

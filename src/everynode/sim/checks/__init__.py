@@ -17,6 +17,7 @@ from everynode.sim.checks.no_ping_pong import NoPingPong
 from everynode.sim.checks.one_pod_per_node import OnePodPerNode
 from everynode.sim.checks.ownership import Ownership
 from everynode.sim.checks.preconditions import Preconditions
+from everynode.sim.checks.refused_target import RefusedTarget
 from everynode.sim.checks.revisions import Revisions
 from everynode.sim.checks.status import StatusCounts
 from everynode.sim.checks.status_conflicts import StatusConflicts
@@ -25,6 +26,7 @@ from everynode.sim.checks.write_cost import WriteCost
 CHECKS: Final[tuple[type[Check], ...]] = (
     MaxUnavailable,
     BadVersion,
+    RefusedTarget,
     OnePodPerNode,
     CreatedPod,
     Ownership,

@@ -99,6 +99,9 @@ class ActiveFaults:
         if request.method == "PATCH" and b'"ownerReferences"' in request.body:
             denied = self._in_force("deny-adoption")
             return Action("refuse", args={"status": 403, "why": "deny-pods"}) if denied else None
+        for _, each in self._in_force("refuse-image"):
+            if _carries_image(request, each.args["image"]):
+                return Action("refuse", args={"status": 403, "why": each.name})
         if request.method != "POST" or not request.path.endswith(_CREATED):
             return None
         for _, each in self._in_force(*_REFUSING):
@@ -187,6 +190,12 @@ class ActiveFaults:
 
 def _asks(request: Request, key: str) -> bool:
     return any(name == key and value for name, value in request.query)
+
+
+def _carries_image(request: Request, image: str) -> bool:
+    """Whether a request creates a pod with this image, or gives it to an existing one."""
+    writes_pod = request.method in ("POST", "PATCH") and "/pods" in request.path
+    return writes_pod and f'"{image}"'.encode() in request.body
 
 
 def _injected(body: bytes) -> bytes:

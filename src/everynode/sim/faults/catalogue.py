@@ -1,8 +1,8 @@
-"""The table of faults F1 to F52 (docs/rules.md): what can go wrong, and how a seed draws it.
+"""The table of faults F1 to F54 (docs/rules.md): what can go wrong, and how a seed draws it.
 
 Each entry has a number, a title, the action it is counted by, and a function that draws one such
-action. There are three tables. Seeds draw from them by position, so the order of entries must never
-change.
+action. There are several tables. Seeds draw from them by position, so the order of entries must
+never change.
 
 Every API server answers a list without a resource version from the newest state, so a lagging one
 (F3) shows only in its watches. Slow watchers (F53) are outside the simulation.
@@ -183,6 +183,12 @@ def _stick_pull_pods(rng: random.Random, at: float, nodes: int) -> Action:
     return Action("stick-pullers", at=at, seconds=round(rng.uniform(20.0, 90.0), 2))
 
 
+def _refuse_image(rng: random.Random, at: float, nodes: int) -> Action:
+    """Refuse the first update of every plan, from before it begins."""
+    seconds = round(rng.uniform(20.0, 120.0), 2)
+    return Action("refuse-image", at=at, seconds=seconds, args={"image": "agent:v2"})
+
+
 # --- The tables -----------------------------------------------------------------------------------
 
 # Drawn by nearly every seed.
@@ -288,4 +294,7 @@ STUCK_PULL_PODS: Final = Fault(
 )
 DELETION_BLOCKERS: Final = (PROTECTED, DRAINED, STUCK_PULL_PODS)
 
-ALL_FAULTS: Final = (*COMMON_FAULTS, *PROCESS_FAULTS, *DELETION_BLOCKERS)
+# A policy that knows the versions.
+REFUSED_VERSION: Final = Fault("F54", "a policy refuses a version", _refuse_image, "refuse-image")
+
+ALL_FAULTS: Final = (*COMMON_FAULTS, *PROCESS_FAULTS, *DELETION_BLOCKERS, REFUSED_VERSION)

@@ -20,6 +20,10 @@ _REASONS: Final = {
 }
 _WORDS: Final = {
     "deny-pods": ('admission webhook "policy.example.com" denied the request: not today', ""),
+    "refuse-image": (
+        'admission webhook "policy.example.com" denied the request: this image is not allowed',
+        "",
+    ),
     "quota": ("exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1", ""),
     "namespace-ending": (
         "unable to create new content in namespace default because it is being terminated",

@@ -207,9 +207,12 @@ class FaultyTransport:
             case "refuse":
                 await self.clock.sleep(min(fault.seconds, request.timeout))
                 time, now = self.clock.monotonic(), self.clock.now()
-                cause = RecordedRequest(self.name, request, time, now, sent_at, known_versions)
+                why = str(fault.args.get("why", ""))
+                cause = RecordedRequest(
+                    self.name, request, time, now, sent_at, known_versions, refused_by=why
+                )
                 self._record.note(cause, int(fault.args["status"]))
-                return admission_error(int(fault.args["status"]), str(fault.args.get("why", "")))
+                return admission_error(int(fault.args["status"]), why)
             case "lose-request":
                 await self.clock.sleep(min(request.timeout, 1.0))
                 raise TransportError("simulated: no answer", sent=True)

@@ -48,6 +48,7 @@ class RecordedRequest(msgspec.Struct, frozen=True, gc=False):
     clock_set_at: float = -inf  # when that wall clock was last set
 
     max_clock_lead: float = 0.0  # the most by which any clock has been ahead until then
+    refused_by: str = ""  # the fault that refused it instead of the server
 
     @property
     def evaluated_at(self) -> float:

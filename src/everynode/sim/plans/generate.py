@@ -17,6 +17,7 @@ from everynode.sim.faults.catalogue import (
     LONG,
     PROCESS_FAULTS,
     PROTECTED,
+    REFUSED_VERSION,
     STUCK_PULL_PODS,
 )
 from everynode.sim.plans.manifests import daemonset
@@ -34,6 +35,7 @@ _DISTURBED: Final = 90.0  # seconds during which actions happen
 _WITH_PROCESS_FAULTS: Final = 0.35
 _WITH_BUDGET: Final = 0.12
 _WITH_STUCK_PULL_PODS: Final = 0.06
+_WITH_REFUSED_VERSION: Final = 0.08
 _HOOKS_UNANSWERED: Final = 0.5
 
 
@@ -51,6 +53,7 @@ def generate_plan(seed: int) -> Plan:
     ]
     actions += _process_faults(seed, nodes)
     actions += _deletion_blockers(seed, nodes, hooked=hooked)
+    actions += _refused_version(seed, nodes)
     if hooked:
         times = [rng.uniform(10.0, _DISTURBED) for _ in range(5)]
         actions += [Action("release-hooks", at=round(t, 2)) for t in times]
@@ -182,6 +185,14 @@ def _deletion_blockers(seed: int, nodes: int, *, hooked: bool) -> list[Action]:
     if hooked and rng.random() < _HOOKS_UNANSWERED:
         found += _unanswered_hooks(rng)
     return found
+
+
+def _refused_version(seed: int, nodes: int) -> list[Action]:
+    """A policy refuses the pods of the first update for a while."""
+    rng = random.Random(f"{seed}/refused version")
+    if rng.random() > _WITH_REFUSED_VERSION:
+        return []
+    return [REFUSED_VERSION.draw(rng, round(rng.uniform(0.0, 3.0), 2), nodes)]
 
 
 def _unanswered_hooks(rng: random.Random) -> list[Action]:
