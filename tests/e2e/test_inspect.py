@@ -92,6 +92,7 @@ async def test_a_held_a_paused_and_a_tainted_rollout(play: Play) -> None:
         manifest = daemonset(rolling={"partition": 2})
         await stage.start(manifest, 4)
         await stage.set_image(manifest, "agent:v2")
+        await stage.until_running("agent:v2", 2)
         await stage.until(lambda: reason_of(stage, manifest) == "Held", "two nodes are held")
         fleet = (await agreed(stage, manifest)).fleet
         assert fleet.state is RolloutState.HELD
@@ -107,6 +108,19 @@ async def test_a_held_a_paused_and_a_tainted_rollout(play: Play) -> None:
         seen = await agreed(stage, manifest)
         assert seen.fleet.rows[0].reason == "Tainted"
         assert not seen.assessments["node-0001"].eligibility.should_run
+
+
+async def test_a_pod_that_the_server_refuses(play: Play) -> None:
+    """Only the controller sees the refusal; its condition tells the reader."""
+    async with play(nodes=2) as stage:
+        manifest = daemonset()
+        await stage.start(manifest, 2)
+        await stage.change_template(manifest, priorityClassName="no-such-class")
+        await stage.until(lambda: reason_of(stage, manifest) == "Refused", "it is said why")
+        seen = await looked_at(stage, manifest)
+        assert seen.fleet.state is RolloutState.STALLED
+        assert seen.fleet.waiting == {"Refused": ("node-0002",)}
+        assert seen.fleet.status == stage.status(manifest)
 
 
 async def test_missing_rights_are_named_and_the_rest_is_shown(play: Play) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -12,7 +13,7 @@ from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, FieldError, IntOrPercent
 from everynode.api.objects import ControllerRevision, Node, NodeMeta, Pod
 from everynode.api.times import seconds
-from everynode.decide.fleet.budget import resolve_limits
+from everynode.decide.fleet.budget import count_down, resolve_limits
 from everynode.decide.ledger import Decision, Ledger
 from everynode.decide.node import reasons
 from everynode.decide.node.assessment import Assessment, NodeCounts, Queue
@@ -42,19 +43,24 @@ from everynode.inspect.fleet import (
 from everynode.inspect.snapshot import Snapshot
 
 CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
-# Queues that are served from the last node name to the first.
-_LAST_FIRST: Final = frozenset(
-    (
-        Queue.REPLACE_UNREADY_NO_BUDGET,
-        Queue.REPLACE_UNREADY,
-        Queue.UPDATE_READY_NO_BUDGET,
-        Queue.UPDATE_READY,
-        Queue.SURGE,
-    )
-)
+# The order in which the queues are served; True: from the last node name to the first (R4).
+_SERVED: Final = {
+    Queue.CREATE: False,
+    Queue.MAINTAIN: False,
+    Queue.REPLACE_UNREADY_NO_BUDGET: True,
+    Queue.REPLACE_UNREADY: True,
+    Queue.UPDATE_READY_NO_BUDGET: True,
+    Queue.UPDATE_READY: True,
+    Queue.END_SURGE: True,
+    Queue.CREATE_BESIDE_TERMINATING: False,
+    Queue.SURGE: True,
+}
 _PACE_NODES: Final = 30  # the pace is that of the last nodes
 _PACE_BATCHES: Final = 4
 _PACE_SECONDS: Final = 3600.0
+_REFUSED: Final = re.compile(rf"\d+ {reasons.REFUSED} \(([^)]*)\)")
+_RETRY_SECONDS: Final = 60.0
+_REFUSED_TEXT: Final = "the API server refuses its pod; an event of the DaemonSet says why"
 _NODES_UNKNOWN: Final = "the nodes cannot be listed, so that it is not known what it waits for"
 
 
@@ -79,7 +85,9 @@ def evaluate(snapshot: Snapshot, now: float) -> Evaluation:
     plan = make_plan(planned, choice.target, known, choice.from_hash)
     pods = _by_node(snapshot.pods or ())
     nodes = {node.name: node for node in snapshot.nodes or ()}
-    ledger = Ledger(plan, _views(nodes, pods, now)) if snapshot.nodes is not None else None
+    ledger = None
+    if snapshot.nodes is not None:
+        ledger = Ledger(plan, _views(nodes, pods, _Refusals(ds), now))
     assessments: dict[str, Assessment] = {}
     if ledger is not None:
         ledger.assess(now)
@@ -166,19 +174,48 @@ def _by_node(pods: Iterable[Pod]) -> dict[str, tuple[Pod, ...]]:
     return {node: tuple(sorted(here, key=lambda pod: pod.uid)) for node, here in found.items()}
 
 
+class _Refusals:
+    """The nodes on which the API server refuses what the controller writes.
+
+    Only the controller knows of it. Its condition counts them and names the first few.
+    """
+
+    def __init__(self, ds: DaemonSet) -> None:
+        messages = [each.message for each in ds.status.conditions if each.type == "Progressing"]
+        found = _REFUSED.search(messages[0]) if messages else None
+        names = found[1].split(", ") if found is not None else []
+        self._more = "…" in names
+        self._named = frozenset(names)
+
+    def trouble(self, node: str, pods: tuple[Pod, ...]) -> str:
+        """Return what is known of a refused write on a node; empty if there was none."""
+        refused = node in self._named or (self._more and not pods)
+        return _REFUSED_TEXT if refused else ""
+
+
 def _views(
-    nodes: Mapping[str, Node], pods: Mapping[str, tuple[Pod, ...]], now: float
+    nodes: Mapping[str, Node],
+    pods: Mapping[str, tuple[Pod, ...]],
+    refusals: _Refusals,
+    now: float,
 ) -> list[NodeView]:
-    names = sorted({*nodes, *pods})
-    return [
-        NodeView(
-            name=name,
-            node=nodes.get(name),
-            pods=pods.get(name, ()),
-            ahead=tuple((t, now) for pod in pods.get(name, ()) for t in pod_times(pod) if t > now),
+    views = []
+    for name in sorted({*nodes, *pods}):
+        here = pods.get(name, ())
+        ahead = tuple((t, now) for pod in here for t in pod_times(pod) if t > now)
+        trouble = refusals.trouble(name, here)
+        views.append(
+            NodeView(
+                name=name,
+                node=nodes.get(name),
+                pods=here,
+                # The controller tries again after a pause; until then nothing happens there.
+                retry_at=now + _RETRY_SECONDS if trouble else 0.0,
+                trouble=trouble,
+                ahead=ahead,
+            )
         )
-        for name in names
-    ]
+    return views
 
 
 # --- Rows --------------------------------------------------------------------------------------
@@ -294,8 +331,8 @@ def _places(assessments: Iterable[Assessment]) -> dict[str, int]:
             queues[each.queue].append(each.name)
     ordered = [
         name
-        for queue in sorted(queues)
-        for name in sorted(queues[queue], reverse=queue in _LAST_FIRST)
+        for queue, last_first in _SERVED.items()
+        for name in sorted(queues[queue], reverse=last_first)
     ]
     return {name: place for place, name in enumerate(ordered, 1)}
 
@@ -310,8 +347,13 @@ class _Decided(msgspec.Struct, frozen=True):
     decision: Decision | None
 
     @property
-    def acts(self) -> bool:
-        return self.decision is not None and bool(self.decision.actions)
+    def moves(self) -> bool:
+        """Whether there is something to do now, or the target only has to prove itself."""
+        if self.decision is None or self.totals is None:
+            return False
+        return bool(self.decision.actions) or (
+            self.totals.unproven > 0 and not self.totals.target_proven
+        )
 
 
 def _fleet(
@@ -332,7 +374,7 @@ def _fleet(
         held=held,
         not_eligible=standings[NodeStanding.NOT_ELIGIBLE],
     )
-    state = _state(snapshot, plan, rows, counts, acts=decided.acts)
+    state = _state(snapshot, plan, rows, counts, moves=decided.moves)
     budget = _budget(plan, decided.totals, counts)
     per_minute = _pace(plan, snapshot.pods or (), now, at_once=budget.promised)
     return FleetView(
@@ -352,14 +394,15 @@ def _fleet(
 
 
 def _state(
-    snapshot: Snapshot, plan: Plan, rows: tuple[NodeRow, ...], counts: Counts, *, acts: bool
+    snapshot: Snapshot, plan: Plan, rows: tuple[NodeRow, ...], counts: Counts, *, moves: bool
 ) -> RolloutState:
     ds = snapshot.ds
     if ds.metadata.generation > ds.status.observed_generation:
         return RolloutState.UNOBSERVED
     if counts.updated >= counts.desired and counts.available >= counts.desired:
         return RolloutState.COMPLETE
-    if counts.updating or acts:
+    queued = any(row.place is not None for row in rows)
+    if counts.updating or (moves and queued):
         return RolloutState.PROGRESSING
     if plan.rolling and ds.strategy.paused:
         return RolloutState.PAUSED
@@ -367,6 +410,8 @@ def _state(
         return RolloutState.STALLED
     if not plan.rolling:
         return RolloutState.ON_DELETE
+    if queued:
+        return RolloutState.PROGRESSING  # only time has to pass
     return RolloutState.HELD if counts.held else RolloutState.STALLED
 
 
@@ -381,7 +426,9 @@ def _budget(plan: Plan, totals: NodeCounts | None, counts: Counts) -> Budget:
             promised=limits.max_surge,
             used=used,
         )
-    used = totals.down if totals is not None else counts.desired - counts.available
+    used = counts.desired - counts.available
+    if totals is not None:
+        used = count_down(totals.down, totals.unproven, target_proven=totals.target_proven)
     return Budget(
         field="maxUnavailable",
         written=_written(strategy.max_unavailable),

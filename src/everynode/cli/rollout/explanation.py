@@ -65,7 +65,7 @@ async def _read_report(
     errors = await read_errors(cluster.client, ds.namespace, pod.name) if pod is not None else []
     # The API server refuses a pod to the DaemonSet; then the event is about the DaemonSet.
     about = pod.uid if pod is not None else ds.uid
-    events = await read_events(cluster.client, ds.namespace, about)
+    events = await read_events(cluster.client, ds.namespace, about, warnings_only=pod is None)
     return NodeReport(
         ds=ds,
         explanation=found,

@@ -104,9 +104,12 @@ def _errors_of(container: _Container) -> list[str]:
     return lines
 
 
-async def read_events(client: Client, namespace: str, uid: str) -> list[PodEvent] | str:
+async def read_events(
+    client: Client, namespace: str, uid: str, *, warnings_only: bool = False
+) -> list[PodEvent] | str:
     """Return the last events about an object, newest first; or the right that is missing."""
-    scope = verbs.Scope(namespace=namespace, fields=f"involvedObject.uid={uid}")
+    chosen = f"involvedObject.uid={uid}{',type=Warning' if warnings_only else ''}"
+    scope = verbs.Scope(namespace=namespace, fields=chosen)
     try:
         found = await client.read_all(EVENTS, _decode_event, scope=scope)
     except Forbidden as error:
