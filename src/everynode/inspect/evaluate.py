@@ -5,30 +5,24 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from everynode.api import keys
-from everynode.api.daemonset import DaemonSet, FieldError, IntOrPercent
-from everynode.api.objects import ControllerRevision, Node, NodeMeta, Pod
+from everynode.api.daemonset import DaemonSet, IntOrPercent
+from everynode.api.objects import Node, Pod
 from everynode.api.times import seconds
 from everynode.decide.fleet.budget import count_down, resolve_limits
 from everynode.decide.ledger import Decision, Ledger
 from everynode.decide.node import reasons
-from everynode.decide.node.assessment import Assessment, NodeCounts, Queue
-from everynode.decide.node.availability import available_at, is_ready
+from everynode.decide.node.assessment import Assessment, NodeCounts
 from everynode.decide.node.clock_skew import pod_times
-from everynode.decide.node.reasons import explain_pod
 from everynode.decide.plan import Plan, make_plan
-from everynode.decide.pods.own_pods import OwnPods
 from everynode.decide.pods.patch import node_of
 from everynode.decide.revisions.target import (
-    Revision,
     TargetChoice,
     choose_target,
-    read_revision,
-    read_without_template,
 )
 from everynode.decide.view import NodeView
 from everynode.inspect.fleet import (
@@ -37,31 +31,18 @@ from everynode.inspect.fleet import (
     FleetView,
     NodeRow,
     NodeStanding,
-    RevisionInfo,
     RolloutState,
 )
+from everynode.inspect.history import StoredRevision, build_history, read_images, read_stored
+from everynode.inspect.rows import build_rows
 from everynode.inspect.snapshot import Snapshot
 
-CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
-# The order in which the queues are served; True: from the last node name to the first (R4).
-_SERVED: Final = {
-    Queue.CREATE: False,
-    Queue.MAINTAIN: False,
-    Queue.REPLACE_UNREADY_NO_BUDGET: True,
-    Queue.REPLACE_UNREADY: True,
-    Queue.UPDATE_READY_NO_BUDGET: True,
-    Queue.UPDATE_READY: True,
-    Queue.END_SURGE: True,
-    Queue.CREATE_BESIDE_TERMINATING: False,
-    Queue.SURGE: True,
-}
 _PACE_NODES: Final = 30  # the pace is that of the last nodes
 _PACE_BATCHES: Final = 4
 _PACE_SECONDS: Final = 3600.0
 _REFUSED: Final = re.compile(rf"\d+ {reasons.REFUSED} \(([^)]*)\)")
 _RETRY_SECONDS: Final = 60.0
 _REFUSED_TEXT: Final = "the API server refuses its pod; an event of the DaemonSet says why"
-_NODES_UNKNOWN: Final = "the nodes cannot be listed, so that it is not known what it waits for"
 
 
 class Evaluation(msgspec.Struct, frozen=True):
@@ -77,7 +58,7 @@ class Evaluation(msgspec.Struct, frozen=True):
 def evaluate(snapshot: Snapshot, now: float) -> Evaluation:
     """Return how the rollout stands, as the controller would decide from the same objects."""
     ds = snapshot.ds
-    stored = [_read_revision(each, ds.uid) for each in snapshot.revisions or ()]
+    stored = [read_stored(each, ds.uid) for each in snapshot.revisions or ()]
     choice = _choose(snapshot, stored)
     faults = [each.fault for each in stored if each.fault is not None]
     known = [each.revision for each in stored if each.fault is None]
@@ -92,11 +73,13 @@ def evaluate(snapshot: Snapshot, now: float) -> Evaluation:
     if ledger is not None:
         ledger.assess(now)
         assessments = {each.name: each for each in ledger.assessments()}
-    rows = _rows(plan, nodes, pods, assessments, now)
+    rows = build_rows(plan, nodes, pods, assessments, now)
     totals = ledger.sums if ledger is not None else None
     decision = ledger.decide(now, ds.status) if ledger is not None else None
     fleet = _fleet(snapshot, plan, rows, _Decided(totals, decision), now)
-    fleet = msgspec.structs.replace(fleet, revisions=_history(stored, plan, snapshot.pods or ()))
+    fleet = msgspec.structs.replace(
+        fleet, revisions=build_history(stored, plan, snapshot.pods or ())
+    )
     return Evaluation(fleet, plan, assessments, pods, nodes)
 
 
@@ -134,7 +117,7 @@ def summarise(ds: DaemonSet) -> FleetView:
         ),
         status=status,
         target=status.update_revision,
-        images=_images(ds.template),
+        images=read_images(ds.template),
         started=next((seconds(each.last_transition_time) for each in conditions), None),
     )
 
@@ -142,22 +125,7 @@ def summarise(ds: DaemonSet) -> FleetView:
 # --- The input of the decision -----------------------------------------------------------------
 
 
-class _Stored(msgspec.Struct, frozen=True):
-    """A stored revision; one without a readable template has a fault."""
-
-    revision: Revision
-    object: ControllerRevision
-    fault: FieldError | None = None
-
-
-def _read_revision(stored: ControllerRevision, uid: str) -> _Stored:
-    found = read_revision(stored, uid)
-    if isinstance(found, FieldError):
-        return _Stored(read_without_template(stored, uid), stored, found)
-    return _Stored(found, stored)
-
-
-def _choose(snapshot: Snapshot, stored: Iterable[_Stored]) -> TargetChoice:
+def _choose(snapshot: Snapshot, stored: Iterable[StoredRevision]) -> TargetChoice:
     counts = Counter(pod.hash for pod in snapshot.pods or ())
     return choose_target(
         snapshot.ds,
@@ -218,125 +186,6 @@ def _views(
     return views
 
 
-# --- Rows --------------------------------------------------------------------------------------
-
-
-def _rows(
-    plan: Plan,
-    nodes: Mapping[str, Node],
-    pods: Mapping[str, tuple[Pod, ...]],
-    assessments: Mapping[str, Assessment],
-    now: float,
-) -> tuple[NodeRow, ...]:
-    if not assessments:
-        return tuple([_row_without_node(plan, name, pods[name], now) for name in sorted(pods)])
-    places = _places(assessments.values())
-    return tuple(
-        [
-            _row(plan, assessments[name], nodes.get(name), pods.get(name, ()), places.get(name))
-            for name in sorted(assessments)
-        ]
-    )
-
-
-def _row(
-    plan: Plan, made: Assessment, node: Node | None, pods: tuple[Pod, ...], place: int | None
-) -> NodeRow:
-    pod = _shown_pod(plan, pods)
-    standing = _standing(made)
-    return NodeRow(
-        node=made.name,
-        standing=standing,
-        reason=made.reason.code,
-        message=made.reason.text,
-        revision=_revision_of(plan, pod),
-        wanted=made.revision,
-        pod=pod.name if pod is not None else "",
-        ready=pod is not None and is_ready(pod),
-        since=_since(pod),
-        place=place,
-        in_scope=made.in_scope,
-        labels=node.metadata.labels if node is not None else {},
-    )
-
-
-def _row_without_node(plan: Plan, name: str, pods: tuple[Pod, ...], now: float) -> NodeRow:
-    """Return what can be told of a node that the reader may not see."""
-    pod = _shown_pod(plan, pods)
-    assert pod is not None
-    at = available_at(pod, plan.min_ready_seconds)
-    at_target = plan.is_at_target(pod)
-    available = at is not None and at <= now and not pod.terminating
-    reason = reasons.NO_REASON
-    if not available:
-        reason = explain_pod(pod, Node(NodeMeta(name=name)))
-        progressing = pod.terminating or reason.code in reasons.PROGRESSING
-        standing = NodeStanding.UPDATING if progressing else NodeStanding.WAITING
-    else:
-        standing = NodeStanding.UPDATED if at_target else NodeStanding.QUEUED
-    return NodeRow(
-        node=name,
-        standing=standing,
-        reason=reason.code,
-        message=reason.text or ("" if at_target else _NODES_UNKNOWN),
-        revision=_revision_of(plan, pod),
-        pod=pod.name,
-        ready=is_ready(pod),
-        since=_since(pod),
-    )
-
-
-def _standing(made: Assessment) -> NodeStanding:
-    code = made.reason.code
-    if code == reasons.DONE:
-        return NodeStanding.UPDATED
-    if code in (reasons.HELD, reasons.WITHHELD):
-        return NodeStanding.HELD
-    if code in (reasons.TURN, reasons.ON_DELETE):
-        return NodeStanding.QUEUED
-    if code == reasons.NOT_ELIGIBLE:
-        return NodeStanding.NOT_ELIGIBLE
-    return NodeStanding.UPDATING if code in reasons.PROGRESSING else NodeStanding.WAITING
-
-
-def _shown_pod(plan: Plan, pods: tuple[Pod, ...]) -> Pod | None:
-    """Return the pod that stands for a node: one that stays, of the target if there are two."""
-    own = OwnPods(pods)
-    for group in (own.active, own.preparing, own.terminating, own.finished):
-        if group:
-            return next((pod for pod in group if plan.is_at_target(pod)), group[0])
-    return own.all[0] if own.all else None
-
-
-def _revision_of(plan: Plan, pod: Pod | None) -> str:
-    if pod is None:
-        return ""
-    return plan.target_hash if plan.is_at_target(pod) else pod.hash
-
-
-def _since(pod: Pod | None) -> float | None:
-    """Return when the pod became Ready or ceased to be; else when it was created."""
-    if pod is None:
-        return None
-    ready = pod.condition(keys.READY)
-    moment = ready.last_transition_time if ready is not None else None
-    return seconds(moment or pod.metadata.creation_timestamp)
-
-
-def _places(assessments: Iterable[Assessment]) -> dict[str, int]:
-    """Return the place of every queued node, in the order in which the queues are served (R4)."""
-    queues: defaultdict[Queue, list[str]] = defaultdict(list)
-    for each in assessments:
-        if each.queue is not Queue.NONE:
-            queues[each.queue].append(each.name)
-    ordered = [
-        name
-        for queue, last_first in _SERVED.items()
-        for name in sorted(queues[queue], reverse=last_first)
-    ]
-    return {name: place for place, name in enumerate(ordered, 1)}
-
-
 # --- The whole ---------------------------------------------------------------------------------
 
 
@@ -385,7 +234,7 @@ def _fleet(
         status=status,
         rows=rows,
         target=plan.target_hash,
-        images=_images(ds.template),
+        images=read_images(ds.template),
         started=_started(snapshot, plan),
         per_minute=per_minute,
         seconds_left=_seconds_left(state, counts, per_minute),
@@ -479,47 +328,3 @@ def _started(snapshot: Snapshot, plan: Plan) -> float | None:
         if stored.metadata.name == plan.target.name:
             return seconds(stored.metadata.creation_timestamp)
     return None
-
-
-# --- The history -------------------------------------------------------------------------------
-
-
-def _history(
-    stored: Iterable[_Stored], plan: Plan, pods: Iterable[Pod]
-) -> tuple[RevisionInfo, ...]:
-    counts = Counter(_revision_of(plan, pod) for pod in pods)
-    found = [
-        RevisionInfo(
-            number=each.revision.number,
-            hash=each.revision.hash,
-            name=each.revision.name,
-            created=seconds(each.object.metadata.creation_timestamp),
-            cause=each.object.metadata.annotations.get(CHANGE_CAUSE, ""),
-            images=_images(each.revision.template),
-            template=each.revision.template,
-            pods=counts[each.revision.hash],
-            target=each.revision.hash == plan.target_hash,
-        )
-        for each in stored
-    ]
-    return tuple(sorted(found, key=lambda each: (each.number, each.name)))
-
-
-class _Container(msgspec.Struct):
-    image: str = ""
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    containers: list[_Container] = []
-
-
-class _Template(msgspec.Struct):
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
-def _images(template: bytes) -> tuple[str, ...]:
-    try:
-        decoded: Any = msgspec.json.decode(template, type=_Template)
-    except (msgspec.MsgspecError, RecursionError):
-        return ()
-    return tuple(each.image for each in decoded.spec.containers)

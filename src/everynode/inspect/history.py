@@ -1,0 +1,78 @@
+"""History: the stored revisions of a DaemonSet, with images, change causes and their pods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api.daemonset import FieldError
+from everynode.api.objects import ControllerRevision, Pod
+from everynode.api.times import seconds
+from everynode.decide.plan import Plan
+from everynode.decide.revisions.target import Revision, read_revision, read_without_template
+from everynode.inspect.fleet import RevisionInfo
+from everynode.inspect.rows import revision_of
+
+CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
+
+
+class StoredRevision(msgspec.Struct, frozen=True):
+    """A stored revision; one without a readable template has a fault."""
+
+    revision: Revision
+    object: ControllerRevision
+    fault: FieldError | None = None
+
+
+def read_stored(stored: ControllerRevision, uid: str) -> StoredRevision:
+    """Return a ControllerRevision of the DaemonSet with that uid, decoded."""
+    found = read_revision(stored, uid)
+    if isinstance(found, FieldError):
+        return StoredRevision(read_without_template(stored, uid), stored, found)
+    return StoredRevision(found, stored)
+
+
+def build_history(
+    stored: Iterable[StoredRevision], plan: Plan, pods: Iterable[Pod]
+) -> tuple[RevisionInfo, ...]:
+    """Return the revisions, oldest first."""
+    counts = Counter(revision_of(plan, pod) for pod in pods)
+    found = [
+        RevisionInfo(
+            number=each.revision.number,
+            hash=each.revision.hash,
+            name=each.revision.name,
+            created=seconds(each.object.metadata.creation_timestamp),
+            cause=each.object.metadata.annotations.get(CHANGE_CAUSE, ""),
+            images=read_images(each.revision.template),
+            template=each.revision.template,
+            pods=counts[each.revision.hash],
+            target=each.revision.hash == plan.target_hash,
+        )
+        for each in stored
+    ]
+    return tuple(sorted(found, key=lambda each: (each.number, each.name)))
+
+
+class _Container(msgspec.Struct):
+    image: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    containers: list[_Container] = []
+
+
+class _Template(msgspec.Struct):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+def read_images(template: bytes) -> tuple[str, ...]:
+    """Return the images of a template's containers; none if it cannot be read."""
+    try:
+        decoded: Any = msgspec.json.decode(template, type=_Template)
+    except (msgspec.MsgspecError, RecursionError):
+        return ()
+    return tuple(each.image for each in decoded.spec.containers)
