@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from everynode.api.daemonset import DaemonSet, Flavour, UpdateStrategyType
 from everynode.sim.checks.normalised_state import NormalisedState, differences, normalised_state
-from everynode.sim.checks.oracle import Oracle, node_fit, template_containers
+from everynode.sim.checks.oracle import (
+    PROGRESS_SECONDS,
+    Oracle,
+    node_fit,
+    template_containers,
+)
 from everynode.sim.checks.possible_views import owner_uid
 from everynode.sim.history.snapshots import node_of
 from everynode.sim.plans.manifests import daemonset
@@ -128,6 +133,7 @@ class RecoveryCheck:
     async def _check_rollback(self) -> None:
         before, good = self._state(), self._image
         await self._roll_out_bad_image()
+        await self._check_stalled()
         await self._set_image(_MENDED)
         await self._expect_settled("the way out of a bad update", self._max_seconds(), promise="L5")
         await self._roll_out_bad_image()
@@ -140,6 +146,18 @@ class RecoveryCheck:
     async def _roll_out_bad_image(self) -> None:
         await self._set_image(_BAD)
         await self._world.clock.sleep(_HARM)
+
+    async def _check_stalled(self) -> None:
+        """Check that tools are told of a bad update when nothing has moved for long enough."""
+        ds = self._find()
+        if ds is None or ds.flavour is Flavour.NATIVE:
+            return
+        await self._world.clock.sleep(ds.min_ready_seconds + PROGRESS_SECONDS + _HARM)
+        ds = self._find()
+        said = {} if ds is None else {each.type: each.status for each in ds.status.conditions}
+        if said.get("Stalled") != "True" or said.get("Ready") != "False":
+            text = f"a bad update stands still: Stalled is {said.get('Stalled')}"
+            self._world.report_violation("L5", text)
 
     async def _check_unanswered_hook(self) -> None:
         """Check that a rollback that removes an unanswered hook restores the state before."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from everynode.api import keys
-from everynode.api.daemonset import DaemonSet
+from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.objects import Pod
 from everynode.api.selector import matches
 from everynode.sim.checks.inplace_progress import amounts
@@ -165,3 +165,6 @@ def _of_status(oracle: Oracle) -> Iterator[str]:
     for name, (said, is_so) in counts.items():
         if said != is_so:
             yield f"the status says {said} {name}, it is {is_so}"
+    as_said = {each.type: each.status for each in status.conditions}.get("Ready")
+    if ds.flavour is Flavour.ADVANCED and as_said != "True":
+        yield f"all is as declared, and the condition Ready is {as_said}"

@@ -9,7 +9,10 @@ from typing import ClassVar, Final
 from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Flavour
 from everynode.sim.checks.check import DAEMONSET_KINDS, Check
+from everynode.sim.checks.oracle import Oracle
+from everynode.sim.checks.status_conditions import condition_faults, is_said, not_as_declared
 from everynode.sim.checks.status_recount import (
+    COUNTED,
     CurrentCounts,
     KnowledgeTooOld,
     Recount,
@@ -46,6 +49,7 @@ class StatusCounts(Check):
         yield from _check_sums(after.status)
         yield from self._check_counts(commit)
         yield from _check_conditions(before.status, after.status)
+        yield from self._check_meaning(commit)
 
     def _check_counts(self, commit: Commit) -> Iterable[str]:
         """Every count is possible, given what the writer knew and what its clock showed."""
@@ -67,6 +71,34 @@ class StatusCounts(Check):
             yield faults[0]
         except KnowledgeTooOld:
             return
+
+    def _check_meaning(self, commit: Commit) -> Iterable[str]:
+        """The conditions follow from the counts, and Ready from what the writer surely knew."""
+        cause, ds, status = commit.cause, commit.before, commit.after.status
+        if cause is None or commit.time < cause.clock_set_at + _NOTICED:
+            return
+        until = cause.now - (cause.time - cause.sent_at)
+        yield from condition_faults(ds, status, until)
+        said = {each.type: each for each in status.conditions}
+        if is_said(said, "Complete") or not is_said(said, "Ready") or cause.sees_future:
+            return
+        if not self._knew_everything(commit):
+            return
+        left = list(not_as_declared(Oracle(self.record.cluster, ds, until)))
+        if left:
+            yield f"Ready is said, and {', '.join(left[:3])} are not as declared"
+
+    def _knew_everything(self, commit: Commit) -> bool:
+        """Whether the writer knew all pods, nodes and revisions as they are stored."""
+        assert commit.cause is not None
+        known = commit.cause.known_versions
+        began = self.record.leader_since.get(commit.actor, 0)
+        for each in reversed(self.record.commits):
+            if each.version <= min(known.get(kind, 0) for kind in COUNTED) or each.version <= began:
+                return True
+            if each.kind in COUNTED and each.version > known.get(each.kind, 0):
+                return False
+        return True
 
     def _shares_of(self, ds: DaemonSet) -> CurrentCounts:
         shares = self._shares.get(ds.uid)

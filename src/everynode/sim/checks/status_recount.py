@@ -52,7 +52,7 @@ from everynode.sim.history.record import Commit, Record
 from everynode.sim.history.snapshots import node_of
 
 NAMES: Final = ("wanted", "current", "misscheduled", "ready", "updated", "available")
-_COUNTED: Final = ("pods", "nodes", "controllerrevisions.apps")
+COUNTED: Final = ("pods", "nodes", "controllerrevisions.apps")
 _THINKING: Final = 0.05  # a decision is at most this many seconds older than its request
 _MAX_COMMITS: Final = (
     2000  # commits to go back at most; if the known state is older, the status counts as right
@@ -248,7 +248,7 @@ class WriterKnowledge:
         self._uid, self._sent_at = commit.after.uid, commit.cause.sent_at
         told, began = commit.cause.known_versions, record.leader_since.get(commit.actor, 0)
         # A new leader lists everything before its first write.
-        self._known_versions = {kind: max(told.get(kind, 0), began) for kind in _COUNTED}
+        self._known_versions = {kind: max(told.get(kind, 0), began) for kind in COUNTED}
         # Newest first; changes made after the status was sent are undone.
         self._pods: dict[str, list[_Pods]] = {}
         self._nodes: dict[str, list[Node | None]] = {}
