@@ -48,6 +48,20 @@ def test_a_view_shows_the_node_its_pods_and_the_write_under_way() -> None:
     assert (view.node, view.pods, len(view.writes)) == (known["n1"], (old,), 1)
 
 
+def test_that_a_deleted_pod_was_sick_is_known_until_its_successor_is_seen() -> None:
+    made, _ = state("n1")
+    old = pod(OLD, on="n1")
+    made.pod_changed(None, old)
+    for sick in (False, True):
+        delete = DeletePod("n1", old.name, old.uid, "1", Cause.UPDATE, sick=sick)
+        made.write_committed("n1", made.begin_write(delete, NOW), uid=old.uid, version=9, now=NOW)
+        assert made.view("n1").emptied_sick is sick
+    made.pod_changed(old, None)
+    assert made.view("n1").emptied_sick
+    made.pod_changed(None, pod(NEW, on="n1"))
+    assert not made.view("n1").emptied_sick
+
+
 def test_a_refused_write_is_tried_again_later_and_later() -> None:
     made, _ = state("n1")
     delays = []

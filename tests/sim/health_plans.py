@@ -34,6 +34,13 @@ def _plan(
     )
 
 
+# As for most node agents: they belong on nodes that are not ready, too.
+_EVERYWHERE: Final = {"tolerations": [{"operator": "Exists"}]}
+_SICK: Final = (
+    ("", _ONE, "apps.kruise.io/v1beta1"),
+    ("-and-the-native-kind", _ONE, "apps/v1"),
+    ("-in-place", _IN_PLACE, "apps.kruise.io/v1beta1"),
+)
 _CRASHES: Final = (set_image(8.0, "agent:crash-loop"), set_image(300.0, "agent:v3"))
 HEALTH: Final[dict[str, Plan]] = {
     # Without minReadySeconds a container that crashes after a second is available for a second.
@@ -69,6 +76,17 @@ HEALTH: Final[dict[str, Plan]] = {
         made=daemonset(rolling=_ONE),
         timing=_SLOW,
     ),
+    # A node that is not ready from before the update, and whose pods never become Ready.
+    **{
+        f"a-sick-node{name}": _plan(
+            at(20.0, "unready-node", 900.0, node=7),
+            at(20.0, "quirk", images="agent:* fail=probe on=node-0008"),
+            set_image(60.0),
+            made=daemonset(rolling=rolling, api_version=version, template=_EVERYWHERE),
+            quiet_at=950.0,
+        )
+        for name, rolling, version in _SICK
+    },
     "a-blip-with-surge": _plan(
         set_image(8.0),
         at(15.0, "quirk", images="agent:v1 fail=probe"),

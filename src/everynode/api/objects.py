@@ -142,6 +142,7 @@ class PodAnnotations(
         "inplace_state": "apps.kruise.io/inplace-update-state",
         "inplace_state_old": "inplace-update-state",
         "failures": "everynode.io/failures",
+        "replaced_sick": "everynode.io/replaced-sick",
         "pulled": "everynode.io/pulled",
     },
 ):
@@ -151,6 +152,7 @@ class PodAnnotations(
     inplace_state_old: str = ""
     failures: str = ""
     pulled: str = ""
+    replaced_sick: str = ""  # the target hash that came where the old pod was sick
 
 
 class PodMeta(Partial, frozen=True):

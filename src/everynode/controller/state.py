@@ -17,7 +17,7 @@ from everynode.backoff import Backoff
 from everynode.controller.pending_writes import PendingWrite, Stage
 from everynode.controller.retries import Failures, RecreateBackoff, note_created
 from everynode.controller.scheduling import ChangedNodes, can_defer, unblocks
-from everynode.decide.actions import CreatePod, PatchPod, PodAction
+from everynode.decide.actions import CreatePod, DeletePod, PatchPod, PodAction
 from everynode.decide.fleet.conditions import REFUSED
 from everynode.decide.fleet.verification import NO_VERDICT
 from everynode.decide.ledger import Ledger
@@ -62,6 +62,7 @@ class DaemonSetState:
         self.changed = ChangedNodes()
         self._unresizable: dict[str, tuple[str, str]] = {}  # node -> uid and hash of its pod
         self._recreated: dict[str, RecreateBackoff] = {}  # by node
+        self._emptied_sick: set[str] = set()  # nodes whose sick pod we deleted for the update
         self._nodes = nodes
         self._pods: dict[str, tuple[Pod, ...]] = {}  # by node, ordered by uid
         # The last own pod of nodes that have none, with the uid of the node. The one thing that a
@@ -148,6 +149,8 @@ class DaemonSetState:
             node = node_of(after)
             self._add_pod(node, after)
             mark(node)
+            if before is None:
+                self._emptied_sick.discard(node)
         self._count_revisions(before if known else None, after)
 
     def _remove_pod(self, node: str, uid: str) -> bool:
@@ -236,6 +239,8 @@ class DaemonSetState:
                 backoff=_RECREATE,
                 lasting=_LASTING,
             )
+        elif isinstance(write.action, DeletePod) and write.action.sick:
+            self._emptied_sick.add(node)
         self._verify_later(write)
         if isinstance(write.action, PatchPod):
             self.changed.mark(node)
@@ -350,6 +355,7 @@ class DaemonSetState:
         self._unresizable.pop(node, None)
         self._ahead.pop(node, None)
         self._last_pods.pop(node, None)
+        self._emptied_sick.discard(node)
 
     def evaluate_all(self) -> None:
         """Have every node evaluated again."""
@@ -370,6 +376,7 @@ class DaemonSetState:
             trouble=unadopted or (refusal.message if refusal else ""),
             strangers=self.name_holders.get(node, ()),
             unresizable=self._unresizable.get(node, _RESIZABLE),
+            emptied_sick=node in self._emptied_sick,
             ahead=self._ahead.get(node, ()),
         )
 

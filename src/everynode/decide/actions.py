@@ -58,6 +58,7 @@ class DeletePod(msgspec.Struct, frozen=True):
     resource_version: str
     cause: Cause
     notice: Notice | None = None
+    sick: bool = False  # it is sick and is replaced for an update; the next pod notes it (R4)
 
 
 class PatchPod(msgspec.Struct, frozen=True):

@@ -433,6 +433,7 @@ class Ledger:
                 down=count_down(sums.down, sums.unproven, target_proven=sums.target_proven),
                 under_way=sums.under_way,
                 target_available=sums.target_available,
+                given_up=sums.given_up,
             ),
             Unreachable(
                 nodes=sums.unreachable,

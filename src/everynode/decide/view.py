@@ -47,4 +47,5 @@ class NodeView(msgspec.Struct, frozen=True):
     strangers: tuple[str, ...] = ()  # uids of foreign pods that have the name we would use
     # uid and revision hash of a pod whose resize the API server refused and will always refuse.
     unresizable: tuple[str, str] = ("", "")
+    emptied_sick: bool = False  # the pod that we deleted here for the update was sick
     ahead: FutureTimes = ()  # times of its pods that were in the future when first seen

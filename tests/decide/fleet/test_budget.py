@@ -53,6 +53,13 @@ def test_a_few_silent_nodes_are_left_aside() -> None:
     assert with_unreachable(tally, Unreachable(nodes=1, down=1), limit=1, desired=5) == tally
 
 
+def test_given_up_nodes_count_only_where_they_are_too_many_together_with_silent_ones() -> None:
+    tally = BudgetCounts(down=1, under_way=0, target_available=3, given_up=1)
+    few = with_unreachable(tally, Unreachable(), limit=1, desired=9)
+    many = with_unreachable(tally, Unreachable(nodes=1, down=1), limit=1, desired=9)
+    assert (few.down, many.down) == (1, 3)
+
+
 def test_in_an_outage_all_silent_nodes_count() -> None:
     tally = BudgetCounts(down=1, under_way=1, target_available=4)
     lost = Unreachable(nodes=3, down=3, under_way=2, after_update=2)

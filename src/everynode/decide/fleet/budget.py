@@ -63,25 +63,26 @@ class BudgetCounts(msgspec.Struct, frozen=True, gc=False):
     down: int
     under_way: int
     target_available: int  # nodes with an available target pod
+    given_up: int = 0  # reachable nodes that were sick before the target came; not part of down
 
 
-def is_outage(unreachable: int, *, limit: int, desired: int) -> bool:
-    """Whether too many nodes are unreachable to leave them out of the budget."""
-    return unreachable > max(limit, desired * _OUTAGE_PERCENT // 100)
+def is_outage(lost: int, *, limit: int, desired: int) -> bool:
+    """Whether too many nodes are unreachable or given up to leave them out of the budget."""
+    return lost > max(limit, desired * _OUTAGE_PERCENT // 100)
 
 
 def with_unreachable(
     reachable: BudgetCounts, unreachable: Unreachable, *, limit: int, desired: int
 ) -> BudgetCounts:
-    """Return the counts with the unreachable nodes that count.
+    """Return the counts with the unreachable and given-up nodes that count.
 
     In an outage all of them count. Otherwise those count that became unreachable after their
     update, unless the target is available on at least as many other nodes: a bad network agent
     must not be excused by its victims.
     """
-    if is_outage(unreachable.nodes, limit=limit, desired=desired):
+    if is_outage(unreachable.nodes + reachable.given_up, limit=limit, desired=desired):
         return BudgetCounts(
-            down=reachable.down + unreachable.down,
+            down=reachable.down + reachable.given_up + unreachable.down,
             under_way=reachable.under_way + unreachable.under_way,
             target_available=reachable.target_available,
         )

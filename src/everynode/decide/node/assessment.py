@@ -51,6 +51,7 @@ class NodeCounts(NamedTuple):
     target_available: int = 0
     target_proven: int = 0  # nodes with a target pod that shows that the target works
     unproven: int = 0  # nodes that are up only by a target pod that does not show it yet
+    given_up: int = 0  # down, but sick before the target came, and not counted while few
     # Nodes in scope whose kubelet does not report:
     unreachable: int = 0
     unreachable_down: int = 0

@@ -165,6 +165,9 @@ def _reason_for(node: NodeState, intent: NodeIntent) -> Waiting:
 def _explain_active_pod(node: NodeState, pod: Pod) -> Waiting:
     """Return what a node waits for if its pod is neither removed nor updated now."""
     plan = node.plan
+    if node.given_up:
+        text = f"pod {pod.name} is not Ready, and neither is its node, as before the update"
+        return Waiting(Reason(reasons.NODE_NOT_READY, text))
     if pod.uid not in node.available:
         reason = explain_pod(pod, node.node)
         if reason.code not in _TIMEOUTS:

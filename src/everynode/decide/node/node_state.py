@@ -44,6 +44,7 @@ class NodeState:
         "down",
         "eligible",
         "facts",
+        "given_up",
         "in_scope",
         "kept",
         "kept_old",
@@ -95,6 +96,7 @@ class NodeState:
             self.blocks_replacements = until is None or now < until
             changes_at = earliest(now, changes_at, until)
         self.down = in_scope and (not self.up if self.eligible.should_run else self.under_way)
+        self.given_up = self.down and not self.blocks_replacements and self._is_given_up()
         # When a pod becomes available or a timeout ends, without any event.
         self.changes_at = changes_at
 
@@ -260,7 +262,8 @@ class NodeState:
         if not self.in_scope:
             return counts
         if self.reachable:
-            counts["down"] = self.down
+            counts["down"] = self.down and not self.given_up
+            counts["given_up"] = self.given_up
             counts["under_way"] = self.blocks_replacements
             counts["target_available"] = not self.up.isdisjoint(
                 [pod.uid for pod in self.target_pods]
@@ -327,6 +330,17 @@ class NodeState:
             or bool(self.view.writes)
             or any(self.is_taken_out_of_service(pod) for pod in self.old_pods)
         )
+
+    def _is_given_up(self) -> bool:
+        """Whether the update need not wait for a node whose target pod has had its time (R4).
+
+        Its kubelet reports that the node is not ready, and its pod was sick before the target came.
+        """
+        if not self.under_way or self.node.ready != "False":
+            return False
+        target = self.plan.target_hash
+        tried = (*self.target_pods, *self.pods.finished)
+        return any(pod.metadata.annotations.replaced_sick == target for pod in tried)
 
     def _blocks_replacements_until(self) -> float | None:
         """Return until when this node blocks replacing unready pods on others (R4); None: no end.

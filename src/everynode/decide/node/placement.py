@@ -118,7 +118,16 @@ def create_step(node: NodeState, revision: str, cause: Cause) -> Step:
         revision=revision,
         replaced=tuple(sorted(pod.uid for pod in replaced)),
         failures=failure_count(node),
+        sick=revision == node.plan.target_hash and _replaces_sick(node),
     )
+
+
+def _replaces_sick(node: NodeState) -> bool:
+    """Whether the next pod replaces a sick one, or one that failed after it had done so."""
+    if node.view.emptied_sick:
+        return True
+    noted = [pod.metadata.annotations.replaced_sick for pod in node.pods.all_finished]
+    return node.plan.target_hash in noted
 
 
 def create_missing(node: NodeState) -> NodeIntent:

@@ -63,9 +63,11 @@ def _replace(node: NodeState, old: Pod) -> NodeIntent:
 
 
 def _take(node: NodeState, pod: Pod, reason: Reason | None = None) -> NodeIntent:
-    step = Step(StepKind.UPDATE, Cause.UPDATE, pod)
     wake_at = None if node.is_ready(pod) else node.sick_at(pod)
-    if wake_at is None or wake_at > node.now:
+    sick = wake_at is not None and wake_at <= node.now
+    # Only an old pod can have been sick before the target came.
+    step = Step(StepKind.UPDATE, Cause.UPDATE, pod, sick=sick and pod in node.old_pods)
+    if not sick:
         # A pod that is not Ready for a moment is an ordinary pod on a node that is down.
         queue = Queue.UPDATE_READY_NO_BUDGET if node.down else Queue.UPDATE_READY
     elif node.blocks_replacements:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.decide.actions import Cause, CreatePod, DeletePod, Notice, PatchPod, PodAction
 from everynode.decide.inplace.update import maintenance_patch
@@ -37,6 +38,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     revision: str = ""  # hash of the revision to create a pod of
     replaced: tuple[str, ...] = ()  # uids of the pods it replaces; its name depends on them
     failures: int = 0  # how many pods before it failed in a row
+    sick: bool = False  # the pod to take, or the one that is replaced, is sick (R4)
 
 
 def removal_step(plan: Plan, pod: Pod, cause: Cause) -> Step | None:
@@ -67,7 +69,7 @@ def build_actions(plan: Plan, view: NodeView, step: Step, now: float) -> tuple[P
         return (_create(plan, view, step),)
     assert step.pod is not None
     if step.kind is StepKind.DELETE:
-        return (_delete(view, step.pod, step.cause),)
+        return (_delete(view, step.pod, step.cause, sick=step.sick),)
     if step.kind is StepKind.MAINTAIN:
         patch = maintenance_patch(step.pod, now=now, ahead=view.ahead)
         return () if patch is None else (patch,)
@@ -85,9 +87,18 @@ def _update(plan: Plan, view: NodeView, step: Step, now: float) -> tuple[PodActi
     if (plan.in_place or step.kind is StepKind.ADVANCE_IN_PLACE) and not unresizable:
         made = plan.next_in_place_step(pod, now=now, ahead=view.ahead)
         if isinstance(made, PatchPod):
-            return (made,)
+            return (_note_sick(made, plan.target_hash) if step.sick else made,)
     removal = removal_step(plan, pod, Cause.UPDATE) if step.kind is StepKind.UPDATE else None
-    return () if removal is None else build_actions(plan, view, removal, now)
+    if removal is None:
+        return ()
+    return build_actions(plan, view, msgspec.structs.replace(removal, sick=step.sick), now)
+
+
+def _note_sick(patch: PatchPod, target: str) -> PatchPod:
+    """Return the patch that begins an update in place of a sick pod, with a note of that."""
+    metadata = dict(patch.body["metadata"])
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), keys.REPLACED_SICK: target}
+    return msgspec.structs.replace(patch, body={**patch.body, "metadata": metadata})
 
 
 def _create(plan: Plan, view: NodeView, step: Step) -> CreatePod:
@@ -99,6 +110,7 @@ def _create(plan: Plan, view: NodeView, step: Step) -> CreatePod:
         replaced=step.replaced,
         strangers=view.strangers,
         failures=failures,
+        replaced_sick=step.sick,
         by_scheduler=plan.by_scheduler,
     )
     name = body["metadata"]["name"]
@@ -110,7 +122,7 @@ def _create(plan: Plan, view: NodeView, step: Step) -> CreatePod:
     return CreatePod(view.name, step.revision, name, body, step.cause)
 
 
-def _delete(view: NodeView, pod: Pod, cause: Cause) -> DeletePod:
+def _delete(view: NodeView, pod: Pod, cause: Cause, *, sick: bool) -> DeletePod:
     return DeletePod(
         node=view.name,
         name=pod.name,
@@ -118,6 +130,7 @@ def _delete(view: NodeView, pod: Pod, cause: Cause) -> DeletePod:
         resource_version=pod.metadata.resource_version,
         cause=cause,
         notice=_finished_event(view, pod) if cause is Cause.FINISHED else None,
+        sick=sick,
     )
 
 

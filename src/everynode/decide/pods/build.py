@@ -40,6 +40,7 @@ def build_pod(
     replaced: Sequence[str] = (),
     strangers: Sequence[str] = (),
     failures: str | None = None,
+    replaced_sick: bool = False,
     by_scheduler: bool = True,
 ) -> Object:
     """Return the body of the DaemonSet's next pod on a node.
@@ -49,9 +50,11 @@ def build_pod(
     ready = _prepare(ds, revision)
     metadata = dict(ready.metadata)
     metadata["name"] = pod_name(ds.name, ds.uid, node, revision.hash, replaced, strangers)
-    if failures is not None:
-        noted = metadata.get("annotations") or {}
-        metadata["annotations"] = {**noted, keys.FAILURES: failures}
+    notes = {} if failures is None else {keys.FAILURES: failures}
+    if replaced_sick:
+        notes[keys.REPLACED_SICK] = revision.hash
+    if notes:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **notes}
     spec = dict(ready.spec)
     spec["affinity"] = pin_to_node(node, affinity=ready.affinity, preferred=ready.preferred)
     if not by_scheduler:

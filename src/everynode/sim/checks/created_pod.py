@@ -7,13 +7,20 @@ from typing import ClassVar
 
 import msgspec
 
+from everynode.api import keys
 from everynode.api.objects import Pod, Toleration
 from everynode.api.taints import find_untolerated_taint
 from everynode.kube.requests import Request
 from everynode.sim.checks.check import Check
 from everynode.sim.checks.converged import pod_containers
 from everynode.sim.checks.last_pods import OBSERVED, LastPods
-from everynode.sim.checks.oracle import Oracle, canonical_template, node_fit, template_containers
+from everynode.sim.checks.oracle import (
+    Oracle,
+    canonical_template,
+    is_true,
+    node_fit,
+    template_containers,
+)
 from everynode.sim.checks.possible_views import TooManyViews, owner_uid, possible_views
 from everynode.sim.history.record import Commit, Record, request_body
 from everynode.sim.history.snapshots import node_of
@@ -46,6 +53,8 @@ class CreatedPod(Check):
         if not owner_uid(pod) or not pod.hash or not node_of(pod):
             yield f"S7: {pod.name} lacks its owner, its hash or its node"
             return
+        if pod.metadata.annotations.replaced_sick and not self._replaces_sick(pod):
+            yield f"S1: {pod.name} says that it replaces a sick pod, but that was Ready"
         try:
             fault = self._fault(commit, pod)
         except TooManyViews:
@@ -54,6 +63,20 @@ class CreatedPod(Check):
             promise, _, why = fault.rpartition(": ")
             what = f"{pod.name} of {pod.hash} was created on {node_of(pod)}: {why}"
             yield f"{promise}: {what}" if promise else what
+
+    def _replaces_sick(self, pod: Pod) -> bool:
+        """Whether the last pod that was removed from the node was not Ready, or said so itself."""
+        for commit in reversed(self.record.commits):
+            before, after = commit.before, commit.after
+            if commit.kind != "pods" or before is None or node_of(before) != node_of(pod):
+                continue
+            if owner_uid(before) != owner_uid(pod) or before.terminating:
+                continue
+            if before.metadata.annotations.replaced_sick == pod.hash:
+                return True
+            if after is None or after.terminating:
+                return not is_true(before, keys.READY)
+        return False
 
     def _fault(self, commit: Commit, pod: Pod) -> str:
         assert commit.cause is not None

@@ -429,11 +429,21 @@ class Oracle:
 
     @cached_property
     def counted_nodes(self) -> frozenset[str]:
-        """Nodes in the budget: in scope, desired, and reachable unless there is an outage."""
+        """Nodes in the budget: in scope and desired; silent and given-up ones only in an outage."""
         mine = self.scope & self.desired_nodes
-        silent = frozenset(node for node in mine if self.is_silent(node))
-        outage = len(silent) > max(self.limit, len(self.desired_nodes) // 10)
-        return mine if outage else mine - silent
+        lost = frozenset(node for node in mine if self.is_silent(node) or self.is_given_up(node))
+        outage = len(lost) > max(self.limit, len(self.desired_nodes) // 10)
+        return mine if outage else mine - lost
+
+    def is_given_up(self, node: str) -> bool:
+        """Whether a NotReady node was sick before its target pod, which has had its time."""
+        found = self.cluster.nodes.get(node)
+        if found is None or found.ready != "False":
+            return False
+        patience = self.ds.min_ready_seconds + PROGRESS_SECONDS
+        pods = [pod for pod in self.pods_on(node) if not pod.terminating and self.at_target(pod)]
+        noted = [pod for pod in pods if pod.metadata.annotations.replaced_sick in self.targets]
+        return bool(noted) and all(self.now >= revision_since(pod) + patience for pod in noted)
 
     def unavailable(self, disrupted: Collection[str]) -> list[str]:
         """Counted nodes that are down once these pods are disrupted."""

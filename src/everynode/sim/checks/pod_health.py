@@ -7,13 +7,12 @@ restart. An old pod is sick if it never was Ready, waits in a back-off, or has n
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from everynode.api import keys
 from everynode.api.objects import ContainerStatus, Pod
 from everynode.api.times import TimeError, parse_time, seconds
+from everynode.sim.checks.inplace_progress import inplace_state_of
 
 _TRIAL: Final = 2.0
 _TRUST: Final = 300.0
@@ -47,7 +46,7 @@ def trusted_from(pod: Pod) -> float:
 def _was_update(pod: Pod, status: ContainerStatus) -> bool:
     """Whether the last run of this container ended because the pod was updated in place."""
     ended = status.last_state.terminated
-    note = _update_note(pod)
+    note = inplace_state_of(pod)
     if ended is None or note.get("revision") != pod.hash:
         return False
     known = ((note.get("lastContainerStatuses") or {}).get(status.name) or {}).get("containerID")
@@ -59,15 +58,6 @@ def _was_update(pod: Pod, status: ContainerStatus) -> bool:
     except TimeError:
         return False
     return ended.started_at is not None and seconds(ended.started_at) + clock_lag(pod) < began
-
-
-def _update_note(pod: Pod) -> dict[str, Any]:
-    noted = pod.metadata.annotations
-    try:
-        found = msgspec.json.decode(noted.inplace_state or noted.inplace_state_old or "{}")
-    except msgspec.DecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def proves_from(pod: Pod) -> float:
