@@ -110,17 +110,26 @@ async def test_a_held_a_paused_and_a_tainted_rollout(play: Play) -> None:
         assert not seen.assessments["node-0001"].eligibility.should_run
 
 
-async def test_a_pod_that_the_server_refuses(play: Play) -> None:
-    """Only the controller sees the refusal; its condition tells the reader."""
+async def test_a_target_that_the_server_refuses(play: Play) -> None:
+    """Only the controller asks the server; its condition tells the reader."""
     async with play(nodes=2) as stage:
         manifest = daemonset()
         await stage.start(manifest, 2)
         await stage.change_template(manifest, priorityClassName="no-such-class")
         await stage.until(lambda: reason_of(stage, manifest) == "Refused", "it is said why")
-        seen = await looked_at(stage, manifest)
-        assert seen.fleet.state is RolloutState.STALLED
-        assert seen.fleet.waiting == {"Refused": ("node-0002",)}
-        assert seen.fleet.status == stage.status(manifest)
+        fleet = (await agreed(stage, manifest)).fleet
+        assert fleet.state is RolloutState.STALLED
+        assert "no-such-class" in fleet.refusal
+
+
+async def test_a_first_pod_that_the_server_refuses(play: Play) -> None:
+    """The controller's condition names the nodes whose pods were refused."""
+    async with play(nodes=1) as stage:
+        manifest = daemonset(template={"spec": {"priorityClassName": "no-such-class"}})
+        await stage.create(manifest)
+        await stage.until(lambda: reason_of(stage, manifest) == "Refused", "it is said why")
+        fleet = (await looked_at(stage, manifest)).fleet
+        assert (fleet.state, fleet.waiting) == (RolloutState.STALLED, {"Refused": ("node-0001",)})
 
 
 async def test_missing_rights_are_named_and_the_rest_is_shown(play: Play) -> None:

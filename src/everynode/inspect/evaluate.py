@@ -10,10 +10,18 @@ from typing import Final
 import msgspec
 
 from everynode.api import keys
-from everynode.api.daemonset import DaemonSet, IntOrPercent
-from everynode.api.objects import Node, Pod
+from everynode.api.daemonset import DaemonSet, DaemonSetStatus, IntOrPercent
+from everynode.api.objects import Condition, Node, Pod
 from everynode.api.times import seconds
 from everynode.decide.fleet.budget import count_down, resolve_limits
+from everynode.decide.fleet.conditions import (
+    COMPLETE,
+    FAULTY,
+    NO_POD_IS_TAKEN,
+    PROGRESSING,
+    READY,
+)
+from everynode.decide.fleet.verification import UNASKED, Verdict
 from everynode.decide.ledger import Decision, Ledger
 from everynode.decide.node import reasons
 from everynode.decide.node.assessment import Assessment, NodeCounts
@@ -41,6 +49,10 @@ _PACE_NODES: Final = 30  # the pace is that of the last nodes
 _PACE_BATCHES: Final = 4
 _PACE_SECONDS: Final = 3600.0
 _REFUSED: Final = re.compile(rf"\d+ {reasons.REFUSED} \(([^)]*)\)")
+# The words of the API server stand before the counts of nodes.
+_REFUSAL: Final = re.compile(
+    rf"{re.escape(NO_POD_IS_TAKEN)}(.*?)(?:; \d+ nodes? waits?: .*)?; of \d+ nodes ", re.DOTALL
+)
 _RETRY_SECONDS: Final = 60.0
 _REFUSED_TEXT: Final = "the API server refuses its pod; an event of the DaemonSet says why"
 
@@ -75,8 +87,10 @@ def evaluate(snapshot: Snapshot, now: float) -> Evaluation:
         assessments = {each.name: each for each in ledger.assessments()}
     rows = build_rows(plan, nodes, pods, assessments, now)
     totals = ledger.sums if ledger is not None else None
-    decision = ledger.decide(now, ds.status) if ledger is not None else None
-    fleet = _fleet(snapshot, plan, rows, _Decided(totals, decision), now)
+    refusal = _refusal(ds)
+    verdict = Verdict(plan.target_hash, refusal) if refusal else UNASKED
+    decision = ledger.decide(now, ds.status, verdict=verdict) if ledger is not None else None
+    fleet = _fleet(snapshot, plan, rows, _Decided(totals, decision, refusal), now)
     fleet = msgspec.structs.replace(
         fleet, revisions=build_history(stored, plan, snapshot.pods or ())
     )
@@ -85,18 +99,25 @@ def evaluate(snapshot: Snapshot, now: float) -> Evaluation:
 
 def is_complete(ds: DaemonSet) -> bool:
     """Whether the status says that the newest spec is complete: then nothing else is read."""
-    status = ds.status
-    return (
-        ds.metadata.generation <= status.observed_generation
-        and status.updated >= status.desired
-        and status.available >= status.desired
-    )
+    return ds.metadata.generation <= ds.status.observed_generation and _complete(ds.status)
+
+
+def _complete(status: DaemonSetStatus) -> bool:
+    """Whether a status says so by its condition; without that (another controller), by numbers."""
+    condition = _condition(status, COMPLETE)
+    if condition is not None:
+        return condition.status == "True"
+    return status.updated >= status.desired and status.available >= status.desired
+
+
+def _condition(status: DaemonSetStatus, kind: str) -> Condition | None:
+    return next((each for each in status.conditions if each.type == kind), None)
 
 
 def summarise(ds: DaemonSet) -> FleetView:
     """Return how the rollout stands by the status alone, for a DaemonSet that is complete."""
     status = ds.status
-    conditions = [each for each in status.conditions if each.type == "Complete"]
+    complete = _condition(status, COMPLETE)
     limits = resolve_limits(ds.strategy, status.desired)
     strategy = ds.strategy
     surging = strategy.max_surge.value > 0
@@ -118,7 +139,7 @@ def summarise(ds: DaemonSet) -> FleetView:
         status=status,
         target=status.update_revision,
         images=read_images(ds.template),
-        started=next((seconds(each.last_transition_time) for each in conditions), None),
+        started=seconds(complete.last_transition_time) if complete is not None else None,
     )
 
 
@@ -142,6 +163,15 @@ def _by_node(pods: Iterable[Pod]) -> dict[str, tuple[Pod, ...]]:
     return {node: tuple(sorted(here, key=lambda pod: pod.uid)) for node, here in found.items()}
 
 
+def _refusal(ds: DaemonSet) -> str:
+    """Return why the API server refuses pods of the target, as the controller's dry run found."""
+    condition = _condition(ds.status, PROGRESSING)
+    if condition is None or condition.status != "False":
+        return ""
+    found = _REFUSAL.match(condition.message)
+    return found[1] if found is not None else ""
+
+
 class _Refusals:
     """The nodes on which the API server refuses what the controller writes.
 
@@ -149,8 +179,8 @@ class _Refusals:
     """
 
     def __init__(self, ds: DaemonSet) -> None:
-        messages = [each.message for each in ds.status.conditions if each.type == "Progressing"]
-        found = _REFUSED.search(messages[0]) if messages else None
+        condition = _condition(ds.status, PROGRESSING)
+        found = _REFUSED.search(condition.message) if condition is not None else None
         names = found[1].split(", ") if found is not None else []
         self._more = "…" in names
         self._named = frozenset(names)
@@ -194,6 +224,7 @@ class _Decided(msgspec.Struct, frozen=True):
 
     totals: NodeCounts | None
     decision: Decision | None
+    refusal: str = ""
 
     @property
     def moves(self) -> bool:
@@ -210,6 +241,7 @@ def _fleet(
 ) -> FleetView:
     ds = snapshot.ds
     status = decided.decision.status if decided.decision is not None else ds.status
+    faulty = _condition(ds.status, FAULTY)
     standings = Counter(row.standing for row in rows)
     held = decided.totals.held if decided.totals is not None else 0
     counts = Counts(
@@ -223,7 +255,7 @@ def _fleet(
         held=held,
         not_eligible=standings[NodeStanding.NOT_ELIGIBLE],
     )
-    state = _state(snapshot, plan, rows, counts, moves=decided.moves)
+    state = _state(snapshot, plan, rows, counts, decided)
     budget = _budget(plan, decided.totals, counts)
     per_minute = _pace(plan, snapshot.pods or (), now, at_once=budget.promised)
     return FleetView(
@@ -238,24 +270,35 @@ def _fleet(
         started=_started(snapshot, plan),
         per_minute=per_minute,
         seconds_left=_seconds_left(state, counts, per_minute),
+        refusal=decided.refusal,
+        faults=faulty.message if faulty is not None and faulty.status == "True" else "",
         missing=snapshot.missing,
     )
 
 
 def _state(
-    snapshot: Snapshot, plan: Plan, rows: tuple[NodeRow, ...], counts: Counts, *, moves: bool
+    snapshot: Snapshot,
+    plan: Plan,
+    rows: tuple[NodeRow, ...],
+    counts: Counts,
+    decided: _Decided,
 ) -> RolloutState:
     ds = snapshot.ds
+    status = decided.decision.status if decided.decision is not None else ds.status
     if ds.metadata.generation > ds.status.observed_generation:
         return RolloutState.UNOBSERVED
-    if counts.updated >= counts.desired and counts.available >= counts.desired:
+    if _complete(status):
         return RolloutState.COMPLETE
     queued = any(row.place is not None for row in rows)
-    if counts.updating or (moves and queued):
+    if counts.updating or (decided.moves and queued):
         return RolloutState.PROGRESSING
     if plan.rolling and ds.strategy.paused:
         return RolloutState.PAUSED
-    if any(row.standing is NodeStanding.WAITING and row.in_scope for row in rows):
+    ready = _condition(status, READY)
+    if ready is not None and ready.status == "True" and ready.reason == "AllButSilent":
+        return RolloutState.ALL_BUT_SILENT
+    waiting = any(row.standing is NodeStanding.WAITING and row.in_scope for row in rows)
+    if waiting or decided.refusal:
         return RolloutState.STALLED
     if not plan.rolling:
         return RolloutState.ON_DELETE
@@ -321,9 +364,9 @@ def _started(snapshot: Snapshot, plan: Plan) -> float | None:
 
     Without that condition (another controller is at work) it is the age of the target revision.
     """
-    for condition in snapshot.ds.status.conditions:
-        if condition.type == "Complete":
-            return seconds(condition.last_transition_time)
+    condition = _condition(snapshot.ds.status, COMPLETE)
+    if condition is not None:
+        return seconds(condition.last_transition_time)
     for stored in snapshot.revisions or ():
         if stored.metadata.name == plan.target.name:
             return seconds(stored.metadata.creation_timestamp)

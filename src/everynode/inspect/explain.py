@@ -128,6 +128,9 @@ def _waits(evaluation: Evaluation, row: NodeRow) -> list[Fact]:
         facts.append(
             Fact("waits for", "its turn" if turn else f"{row.reason}: {row.message}", "r4")
         )
+    if fleet.refusal and row.revision != fleet.target:
+        text = f"no pod is taken: the API server would refuse its successor: {fleet.refusal}"
+        facts.append(Fact("refused", text, "r4"))
     if row.place is not None:
         queued = sum(1 for each in fleet.rows if each.place is not None)
         budget = fleet.budget

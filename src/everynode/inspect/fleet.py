@@ -28,6 +28,7 @@ class RolloutState(enum.StrEnum):
     STALLED = "stalled"  # nothing progresses, and nodes wait for something
     PAUSED = "paused"
     HELD = "held"  # done as far as partition and selector release nodes
+    ALL_BUT_SILENT = "all-but-silent"  # done but for a few nodes whose kubelet does not report
     ON_DELETE = "on-delete"  # old pods are updated when they are deleted
     UNOBSERVED = "unobserved"  # the controller has not seen the newest spec
 
@@ -106,6 +107,8 @@ class FleetView(msgspec.Struct, frozen=True, kw_only=True):
     started: float | None = None  # when the rollout began, or when it was complete
     per_minute: float | None = None  # nodes updated per minute, of late
     seconds_left: float | None = None  # at that pace
+    refusal: str = ""  # the API server's words, where it refuses the target's pods
+    faults: str = ""  # values of the spec that mean nothing, and writes that were refused
     missing: tuple[str, ...] = ()  # permissions that the reader lacks
 
     @property

@@ -44,6 +44,8 @@ def rollout_document(fleet: FleetView) -> Object:
         "nodesPerMinute": None if fleet.per_minute is None else round(fleet.per_minute, 2),
         "secondsLeft": None if fleet.seconds_left is None else round(fleet.seconds_left),
         "waitingNodes": {code: list(names) for code, names in fleet.waiting.items()},
+        "refusal": fleet.refusal,
+        "faults": fleet.faults,
         "missingPermissions": list(fleet.missing),
     }
 

@@ -22,6 +22,7 @@ STATE_COLOURS: Final = {
     RolloutState.STALLED: "red",
     RolloutState.PAUSED: "cyan",
     RolloutState.HELD: "cyan",
+    RolloutState.ALL_BUT_SILENT: "green",
     RolloutState.ON_DELETE: "cyan",
     RolloutState.UNOBSERVED: "yellow",
 }

@@ -27,6 +27,7 @@ _EXPLANATIONS: Final = {
     RolloutState.STALLED: "nothing moves until what nodes wait for has changed",
     RolloutState.PAUSED: "the update is paused; nodes stay as they are until it is resumed",
     RolloutState.HELD: "done as far as partition and selector go; the others keep their revision",
+    RolloutState.ALL_BUT_SILENT: "done but for nodes whose kubelet does not report",
     RolloutState.ON_DELETE: "OnDelete: a node is updated when its pod is deleted",
     RolloutState.UNOBSERVED: "the controller has not seen the newest spec; does it run?",
 }
@@ -178,6 +179,11 @@ def _facts(fleet: FleetView, style: Style, *, all_names: bool) -> list[str]:
         left = fleet.seconds_left
         to_go = f", about {format_duration(round(left))} left" if left is not None else ""
         facts.append(("pace", f"{_number(fleet.per_minute)} nodes a minute{to_go}"))
+    if fleet.refusal:
+        text = f"no pod is taken, for the API server would refuse the next: {fleet.refusal}"
+        facts.append(("refused", text))
+    if fleet.faults:
+        facts.append(("faulty", fleet.faults))
     for index, (code, names) in enumerate(fleet.waiting.items()):
         shown = names if all_names else names[:_NAMED]
         more = "" if len(shown) == len(names) else f", … ({len(names) - len(shown)} more)"

@@ -30,6 +30,8 @@ STALLED: Final = "Stalled"
 SURGE_CANNOT_FIT: Final = "SurgeCannotFit"
 FAULTY: Final = "Faulty"
 REFUSED: Final = "Refused"  # reason of a fault that is no bad value: a write that was refused
+# How the message of Progressing begins where the API server refuses the target's pods.
+NO_POD_IS_TAKEN: Final = "no pod is taken, because the API server would refuse its successor: "
 # Conditions that are left out until they are True for the first time.
 EXCEPTIONAL: Final = (SURGE_CANNOT_FIT, FAULTY)
 
@@ -308,7 +310,7 @@ def _refusal_part(summary: FleetSummary) -> list[str]:
     if not summary.refusal:
         return []
     words = shorten(summary.refusal, _LONGEST_REFUSAL)
-    return [f"no pod is taken, because the API server would refuse its successor: {words}"]
+    return [f"{NO_POD_IS_TAKEN}{words}"]
 
 
 def _waiting_part(summary: FleetSummary) -> list[str]:
