@@ -21,7 +21,7 @@ def test_what_a_user_can_mend_is_found_among_all_else(
     assert first_user_error(error) is found
 
 
-def test_what_nobody_can_mend_is_not_hidden() -> None:
+def test_a_group_without_a_user_error_is_returned_as_it_is() -> None:
     group = ExceptionGroup("", [ValueError(), ExceptionGroup("", [KeyError()])])
     assert first_user_error(group) is group
 

@@ -216,6 +216,17 @@ def test_comments_and_messages_use_plain_words(path: Path) -> None:
     assert found == []
 
 
+def test_names_of_tests_use_plain_words() -> None:
+    named = re.compile(r"^ *(?:async )?def (test_\w+)", re.M)
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted(TESTS.rglob("test_*.py"))
+        for name in named.findall(path.read_text())
+        if BANNED_WORDS.search(name.replace("_", " "))
+    ]
+    assert found == []
+
+
 def mirrored(module: str) -> Path:
     """The test file of a module: tests/decide/fleet/test_scope.py of decide/fleet/scope.py."""
     path = TESTS / module

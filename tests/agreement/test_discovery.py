@@ -77,15 +77,13 @@ async def test_groups_are_listed_alike(real: Server, ours: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis"])
-async def test_who_asks_in_an_old_way_is_answered_in_an_older(
-    real: Server, ours: Server, path: str
-) -> None:
+async def test_discovery_in_the_older_version_agrees(real: Server, ours: Server, path: str) -> None:
     accept = f"{AGGREGATED.format('v2beta1')},application/json"
     assert (await read(ours, path, accept))["kind"] == (await read(real, path, accept))["kind"]
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis"])
-async def test_everything_at_once_is_told_alike(real: Server, ours: Server, path: str) -> None:
+async def test_aggregated_discovery_agrees(real: Server, ours: Server, path: str) -> None:
     accept = AGGREGATED.format("v2")
     answers = [await server.ask(get(path, accept=accept)) for server in (ours, real)]
     assert answers[0].headers == answers[1].headers

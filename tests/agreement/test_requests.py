@@ -33,6 +33,6 @@ async def test_both_servers_answer_alike_about_what_they_forgot(
     assert not conversation.differences, "\n\n".join(conversation.differences)
 
 
-async def test_both_servers_tell_a_watch_the_same(conversation: Conversation) -> None:
+async def test_both_servers_send_the_same_watch_events(conversation: Conversation) -> None:
     await conversation.watch(about_watches.BEFORE, about_watches.WATCHES, about_watches.THEN)
     assert not conversation.differences, "\n\n".join(conversation.differences)

@@ -54,7 +54,7 @@ def test_a_template_is_defaulted_into_a_new_one() -> None:
     assert template == template_of(volumes=[{"name": "data"}])
 
 
-def test_what_was_said_stands() -> None:
+def test_an_explicit_value_is_kept() -> None:
     made = defaults.default_template(
         template_of(
             dnsPolicy="Default", terminationGracePeriodSeconds=0, securityContext={"fsGroup": 1}

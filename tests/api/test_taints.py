@@ -88,7 +88,7 @@ def test_the_templates_tolerations_come_first() -> None:
     assert merged == (own, *daemon_tolerations(host_network=False))
 
 
-def test_the_same_toleration_is_replaced_in_place_and_lasts_for_ever() -> None:
+def test_the_same_toleration_is_replaced_in_place_and_never_expires() -> None:
     own: list[dict[str, Any]] = [
         {"key": NOT_READY, "operator": "Exists", "effect": NO_EXECUTE, "tolerationSeconds": 30},
         {"key": "gpu", "operator": "Exists"},

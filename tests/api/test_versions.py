@@ -249,7 +249,7 @@ def test_an_in_place_update_never_surges() -> None:
 @pytest.mark.parametrize(
     "selector", [{"matchLabels": {"a": 1}}, {"matchLabels": {"-": "x"}}, [], None]
 )
-def test_a_selector_that_cannot_be_used_selects_nobody(selector: object) -> None:
+def test_an_invalid_selector_selects_no_node(selector: object) -> None:
     daemonset = decode_daemonset(manifest(selector=selector))
     assert daemonset.selector == LabelSelector()
     assert daemonset.faults

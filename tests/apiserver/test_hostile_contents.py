@@ -137,7 +137,7 @@ def test_deleted_items_of_strategic_lists_go_at_once() -> None:
 @pytest.mark.parametrize(
     "fields", [{"f:data": 5}, {"f:data": {"f:a": []}}, {"k:{": {}}, {"i:x": {}}, 5]
 )
-async def test_sets_of_fields_that_are_none_are_begun_anew(cluster: Cluster, fields: Any) -> None:
+async def test_malformed_managed_fields_are_replaced(cluster: Cluster, fields: Any) -> None:
     assert not is_field_set(fields)
     entry = {"manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
     sent = config_map(a="b")
@@ -223,7 +223,7 @@ def test_odd_paths_of_columns_are_refused_or_find_nothing(path: str) -> None:
         assert compile_path(path)({"a": 1}) == []
 
 
-async def test_an_unforeseen_failure_stores_nothing_and_is_told_in_one_line(
+async def test_an_unexpected_error_stores_nothing_and_is_logged_in_one_line(
     cluster: Cluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -72,7 +72,7 @@ def test_a_failure_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
 # --- The embedded cluster ------------------------------------------------------------------------
 
 
-async def test_each_object_is_told_with_what_became_of_it(
+async def test_each_object_is_printed_with_its_outcome(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     served, wanted = Served(), install_objects(InstallOptions(image=IMAGE))
@@ -305,7 +305,9 @@ class TestRealKubernetes:
         assert sorted(owners) == [("everynode-install", "Apply"), ("kube-apiserver", "Update")]
         assert "unchanged" in installed.install().stdout.splitlines()[0]
 
-    def test_somebody_elses_replicas_are_not_taken_without_force(self, installed: Cluster) -> None:
+    def test_replicas_of_another_manager_are_not_taken_over_without_force(
+        self, installed: Cluster
+    ) -> None:
         scale = ("scale", "-n", "everynode-system", "deploy/everynode", "--replicas=3")
         installed.kubectl(*scale)
         refused = installed.install("--image", IMAGE)

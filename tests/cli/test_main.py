@@ -134,7 +134,7 @@ def test_the_first_process_of_a_container_ends_when_it_is_told_to(tmp_path: Path
         assert process.wait(timeout=30) == 128 + signal.SIGTERM
 
 
-def test_what_was_typed_wrongly_is_told_apart_from_what_went_wrong() -> None:
+def test_usage_errors_have_another_exit_code_than_failures() -> None:
     assert typed("simulate", "--stale").returncode == 2
     assert typed("convert", "-f", "missing.yaml").returncode == 1
 
@@ -149,7 +149,7 @@ def test_a_full_disk_is_one_line(words: tuple[str, ...]) -> None:
     assert (ran.returncode, ran.stderr) == (1, "everynode: cannot write: No space left on device\n")
 
 
-def test_whoever_closes_its_output_hears_nothing() -> None:
+def test_a_closed_stdout_is_no_error() -> None:
     shell = f"{sys.executable} -m everynode demo --nodes 5 --speed 1000 >&- 2>&-"
     assert subprocess.run(["sh", "-c", shell], timeout=50, check=False).returncode == 0
 

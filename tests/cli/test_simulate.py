@@ -99,7 +99,7 @@ def test_scenarios_are_listed() -> None:
     assert [line.split()[0] for line in lines] == list(SCENARIOS)
 
 
-def test_a_scenario_is_told_line_by_line() -> None:
+def test_a_scenario_is_printed_line_by_line() -> None:
     done = typed("--scenario", "first-creation")
     assert done.exit_code == 0
     assert "add-node at 8.0 s" in done.stdout
@@ -124,7 +124,7 @@ def impatient() -> Plan:
     )
 
 
-def test_a_replay_file_is_told_line_by_line_with_the_promise_it_breaks(tmp_path: Path) -> None:
+def test_a_replay_file_is_printed_line_by_line_with_the_promise_it_breaks(tmp_path: Path) -> None:
     path = save(impatient(), tmp_path)
     done = typed("--replay", str(path))
     assert done.exit_code == 1

@@ -37,7 +37,7 @@ def test_a_tainted_node_is_not_eligible(rollouts: Up) -> None:
     assert "eligible    no: taint gpu:NoSchedule is not tolerated" in text
 
 
-def test_without_a_name_every_set_is_looked_at(rollouts: Up) -> None:
+def test_without_a_name_every_daemonset_is_listed(rollouts: Up) -> None:
     lines = typed(command, rollouts, "node-0006").stdout.splitlines()
     titles = [line for line in lines if " in a" in line or " in ds" in line]
     assert [title.split()[3] for title in titles] == [

@@ -33,7 +33,7 @@ async def test_events_are_written_at_a_bounded_rate() -> None:
 
 
 @virtual
-async def test_whoever_wants_no_events_gets_none() -> None:
+async def test_no_events_are_recorded_when_they_are_switched_off() -> None:
     async with running(ComponentOptions(nodes=1, behaviour=Behaviour(events=False))) as world:
         await world.create(PODS, pod_body("one", node="node-0001"))
         await world.ready("one")

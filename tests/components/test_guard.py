@@ -58,7 +58,7 @@ async def test_pod_that_its_kubelet_cannot_handle_is_alone_with_that() -> None:
         def fail(before: FullPod | None, after: FullPod | None) -> None:
             take(before, after)
             if after is not None and after.metadata.name == "odd":
-                raise KeyError("what nobody foresaw")
+                raise KeyError("unexpected")
 
         world.components.informers.pods.subscribe(fail)
         await world.create(PODS, pod_body("odd", node="node-0001"))

@@ -10,7 +10,7 @@ NAMES = [f"pod-{index}" for index in range(8)]
 
 
 @virtual
-async def test_what_is_lost_is_made_up_for() -> None:
+async def test_lost_requests_are_sent_again() -> None:
     async with running(ComponentOptions(nodes=8), loss=0.15) as world:
         for index, name in enumerate(NAMES):
             await world.create(PODS, pod_body(name, node=f"node-{index + 1:04}"))

@@ -53,7 +53,7 @@ async def test_a_call_may_ask_for_another() -> None:
 
 
 @virtual
-async def test_a_call_that_asks_for_itself_for_ever_lets_others_have_their_turn() -> None:
+async def test_a_callback_that_reschedules_itself_does_not_starve_others() -> None:
     timers, calls = Timers(LoopClock()), list[float]()
 
     def again() -> None:

@@ -58,7 +58,7 @@ async def test_no_more_is_handled_at_once_than_allowed() -> None:
         assert yard.begun == [0, 1, 2, 3]
 
 
-async def test_what_came_before_the_crew_waits_for_it() -> None:
+async def test_work_added_before_the_pool_starts_waits_for_it() -> None:
     yard = Yard(max_workers=2)
     for item in range(3):
         yard.crew.put(item)
@@ -77,7 +77,7 @@ async def test_idle_hands_take_what_comes_later() -> None:
         assert yard.begun == list(range(10))
 
 
-async def test_whoever_waits_while_all_hands_are_full_is_not_forgotten() -> None:
+async def test_work_that_waits_for_a_worker_is_not_forgotten() -> None:
     yard = Yard(max_workers=1)
     async with working(yard):
         yard.crew.put(1)

@@ -85,7 +85,7 @@ class Refusing:
         return Response(200, msgspec.json.encode({"metadata": {}, "items": items}))
 
     async def open(self, request: Request) -> Stream:
-        raise AssertionError("nobody watches here")
+        raise AssertionError("nothing is watched here")
 
     async def close(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The recorder: few writes, the last state in the end, and never in anybody's way."""
+"""The recorder: few writes, the last state in the end, and reconciles never wait for it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Server:
         return Response(200, b"{}")
 
     async def open(self, request: Request) -> Any:
-        raise AssertionError("nobody watches")
+        raise AssertionError("nothing is watched here")
 
     async def close(self) -> None:
         pass
@@ -202,7 +202,7 @@ async def test_warnings_are_not_held_up_by_ordinary_events() -> None:
         assert "Error creating: quota" in scene.messages()
 
 
-async def test_after_a_quiet_while_events_are_told_apart_again() -> None:
+async def test_after_a_pause_events_are_recorded_separately_again() -> None:
     async with recording() as scene:
         for number in range(MAX_SEPARATE + 2):
             scene.created(number)
@@ -261,7 +261,7 @@ async def test_refused_events_are_dropped() -> None:
         assert scene.recorder.dropped == 1
 
 
-async def test_nothing_is_written_by_somebody_who_does_not_lead() -> None:
+async def test_a_process_that_does_not_lead_writes_nothing() -> None:
     async with recording() as scene:
         scene.permit = 0.0
         scene.created(1)
@@ -269,7 +269,7 @@ async def test_nothing_is_written_by_somebody_who_does_not_lead() -> None:
         assert scene.server.requests == []
 
 
-async def test_who_leads_again_goes_on_counting_in_the_same_event() -> None:
+async def test_a_leader_elected_again_continues_the_count_of_an_event() -> None:
     async with recording() as scene:
         for number in range(MAX_SEPARATE + 1):
             scene.created(number)

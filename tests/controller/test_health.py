@@ -132,7 +132,7 @@ async def answer(reader: asyncio.StreamReader) -> bytes:
 
 
 @pytest.mark.parametrize("sent", [b"", HALF, b"POST /livez HTTP/1.1\r\nContent-Length: 9\r\n\r\n1"])
-async def test_a_client_that_says_half_of_what_it_wants_is_not_waited_for(sent: bytes) -> None:
+async def test_a_client_that_sends_half_a_request_is_not_waited_for(sent: bytes) -> None:
     async with serve(("127.0.0.1", 0), health=Health(), metrics=None, limit=0.1) as address:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(sent)

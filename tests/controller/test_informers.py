@@ -79,7 +79,9 @@ def test_revisions_are_owned_in_the_namespace_of_their_set_alone(namespace: str,
 
 
 @pytest.mark.parametrize(("namespace", "own"), [(HOME, True), (ELSEWHERE, False)])
-def test_pullers_are_owned_in_the_namespace_of_their_set_alone(namespace: str, own: bool) -> None:
+def test_pull_pods_are_owned_only_in_the_namespace_of_their_daemonset(
+    namespace: str, own: bool
+) -> None:
     stand = Stand()
     stand.informers.pull_pods.upsert(a_pod(namespace, **{PULLER: SET.uid}))
     assert bool(stand.told) is own

@@ -48,7 +48,7 @@ class Wire:
         return response
 
     async def open(self, request: Request) -> Stream:
-        raise AssertionError("nobody watches leases")
+        raise AssertionError("leases are not watched")
 
     async def close(self) -> None:
         pass
@@ -281,7 +281,7 @@ def lines(level: int = logging.INFO) -> Iterator[list[str]]:
         logger.setLevel(before)
 
 
-async def test_trouble_is_told_once_and_tried_again() -> None:
+async def test_an_error_is_reported_once_and_retried() -> None:
     with lines(logging.WARNING) as found:
         async with a_scene() as scene:
             wire = Wire(scene.api, scene.clock)

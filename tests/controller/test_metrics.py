@@ -82,7 +82,7 @@ def test_the_age_of_a_cache_is_that_of_its_quietest_watch() -> None:
     assert samples["everynode_cache_synced{resource=nodes}"] == 1
 
 
-def test_queue_leader_watches_and_events_are_asked_when_somebody_looks() -> None:
+def test_queue_leader_watches_and_events_are_read_when_metrics_are_scraped() -> None:
     metrics = Metrics(ManualClock())
     waiting: list[str] = []
     metrics.follow_queue(lambda: len(waiting))

@@ -49,7 +49,7 @@ def test_a_patch_is_seen_when_the_cached_pod_is_at_least_that_new() -> None:
     assert not write(patch, Stage.ANSWERED, old.uid, 2).seen((old,), 0)
 
 
-def test_a_write_is_looked_for_live_a_while_after_its_answer() -> None:
+def test_a_pending_write_is_read_live_some_time_after_its_response() -> None:
     assert write(CREATE).verify_at() == 100.0 + VERIFY_UNKNOWN_AFTER
     answered = write(CREATE)
     answered.stage = Stage.ANSWERED

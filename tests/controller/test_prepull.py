@@ -36,7 +36,7 @@ class Slow:
         return self.refusal or Response(201, request.body)
 
     async def open(self, request: Request) -> Stream:
-        raise AssertionError("nobody watches here")
+        raise AssertionError("nothing is watched here")
 
     async def close(self) -> None:
         pass
@@ -88,7 +88,7 @@ class Stand:
         return asyncio.get_running_loop().create_task(step)
 
 
-async def test_a_daemonset_that_goes_while_its_puller_is_created_disturbs_nobody() -> None:
+async def test_a_daemonset_deleted_while_its_pull_pod_is_created_causes_no_error() -> None:
     stand = Stand("n1")
     task = stand.begin()
     await stand.clock.quiet()
@@ -98,7 +98,7 @@ async def test_a_daemonset_that_goes_while_its_puller_is_created_disturbs_nobody
     assert not stand.queue._due_at
 
 
-async def test_a_puller_that_was_created_is_looked_at_again() -> None:
+async def test_a_created_pull_pod_causes_another_reconcile() -> None:
     stand = Stand("n1")
     stand.server.answers.set()
     await stand.begin()

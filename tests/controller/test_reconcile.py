@@ -28,10 +28,10 @@ UPDATED_AT = 60.0
 
 class NoServer:
     async def send(self, request: Request) -> Response:
-        raise AssertionError("nobody asks here")
+        raise AssertionError("nothing is requested here")
 
     async def open(self, request: Request) -> Stream:
-        raise AssertionError("nobody watches here")
+        raise AssertionError("nothing is watched here")
 
     async def close(self) -> None:
         pass
@@ -65,7 +65,7 @@ def rollout() -> Plan:
     )
 
 
-def test_pods_that_become_ready_or_go_together_are_looked_at_together(
+def test_pods_that_become_ready_or_are_removed_together_are_reconciled_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     times = reconcile_times(monkeypatch, rollout())
@@ -84,7 +84,7 @@ def test_a_batch_does_not_fall_apart_from_one_step_to_the_next(
     assert max(per_second.values()) <= 4
 
 
-def test_what_moves_is_looked_at_also_when_the_look_before_came_to_nothing() -> None:
+def test_a_deferred_reconcile_runs_even_if_none_has_succeeded_before() -> None:
     controller = Controller(NoServer(), ManualClock(), ControllerOptions())
     reconciler = controller._assemble({})
     state = DaemonSetState(make().ds, {})

@@ -40,7 +40,7 @@ class Willing:
         return Response(201, request.body)
 
     async def open(self, request: Request) -> Stream:
-        raise AssertionError("nobody watches here")
+        raise AssertionError("nothing is watched here")
 
     async def close(self) -> None:
         pass
@@ -101,7 +101,7 @@ async def test_what_was_refused_is_told(action: PodAction, reason: str, message:
     assert await stand.events() == [("Warning", reason, message)]
 
 
-async def test_a_refused_adoption_is_told_in_one_short_line(
+async def test_a_refused_adoption_is_reported_in_one_short_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     stand = Stand()

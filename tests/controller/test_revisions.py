@@ -31,7 +31,7 @@ class Willing:
     def __init__(self, stored: Sequence[Object]) -> None:
         self._stored = stored
         self.created: list[bytes] = []
-        self.gone = ""  # the name of a revision that somebody deleted
+        self.gone = ""  # the name of a revision that a user deleted
         self.refusal: Response | None = None
         self.holder: bytes | None = None  # what holds the names that are asked for
 
@@ -48,7 +48,7 @@ class Willing:
         return Response(201, request.body)
 
     async def open(self, request: Request) -> Stream:
-        raise AssertionError("nobody watches here")
+        raise AssertionError("nothing is watched here")
 
     async def close(self) -> None:
         pass
@@ -144,7 +144,7 @@ async def test_what_is_refused_is_asked_for_later_and_later() -> None:
     assert [await stand.make("agent-1") for _ in range(4)] == [1.0, 2.0, 4.0, 8.0]
     assert stand.notebook.refused == ["exceeded quota: one"] * 4
     assert [await stand.make("agent-1") for _ in range(20)][-1] == 300.0
-    assert await stand.make("agent-2") == 1.0  # somebody has changed the template
+    assert await stand.make("agent-2") == 1.0  # a user has changed the template
 
 
 async def test_a_server_that_was_away_is_asked_at_once_when_it_is_back() -> None:

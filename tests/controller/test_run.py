@@ -63,7 +63,7 @@ class Turns:
 
 
 class Slow:
-    """A server that takes its time over deletes, and does them whether or not anybody waits."""
+    """A server that executes deletes slowly, also if the client does not wait for them."""
 
     def __init__(self, inner: Transport, loop: SimLoop) -> None:
         self._inner = inner
@@ -161,7 +161,7 @@ def test_a_write_of_an_earlier_term_is_awaited_before_the_next_begins() -> None:
     run(_play_two_terms(loop), loop=loop)
 
 
-async def _play_truce(loop: SimLoop, end: Callable[[Stand], None], *, kept: bool) -> None:
+async def _play_status_conflict(loop: SimLoop, end: Callable[[Stand], None], *, kept: bool) -> None:
     stand = Stand(loop)
     await stand.components.ready()
     await stand.client.write(verbs.create(ADVANCED, daemonset(), namespace="default"), bytes)
@@ -185,18 +185,18 @@ async def _play_truce(loop: SimLoop, end: Callable[[Stand], None], *, kept: bool
     await stand.end()
 
 
-def test_a_truce_outlives_the_term_that_ends_because_the_clock_is_set() -> None:
+def test_a_status_back_off_outlives_a_term_that_ends_because_the_clock_is_set() -> None:
     loop = SimLoop()
-    run(_play_truce(loop, lambda stand: stand.clock.jump(-5), kept=True), loop=loop)
+    run(_play_status_conflict(loop, lambda stand: stand.clock.jump(-5), kept=True), loop=loop)
 
 
-def test_a_truce_ends_when_the_lead_is_lost() -> None:
+def test_a_status_back_off_ends_when_leadership_is_lost() -> None:
     def lose_and_win(stand: Stand) -> None:
         stand.turns.lose()
         loop.call_later(1, stand.turns.win)
 
     loop = SimLoop()
-    run(_play_truce(loop, lose_and_win, kept=False), loop=loop)
+    run(_play_status_conflict(loop, lose_and_win, kept=False), loop=loop)
 
 
 async def _play_shutdown(loop: SimLoop) -> None:

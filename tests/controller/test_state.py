@@ -75,7 +75,7 @@ def test_a_refused_write_is_tried_again_later_and_later() -> None:
     assert "n1" not in made.writes
 
 
-def test_a_conflict_is_tried_again_at_once_and_is_no_trouble() -> None:
+def test_a_conflict_is_retried_at_once_and_is_not_reported() -> None:
     made, _ = state("n1")
     made.write_refused("n1", made.begin_write(create(), NOW), message="", now=NOW)
     assert made.refusals["n1"].retry_at == NOW + 0.05
@@ -111,7 +111,7 @@ def shown(made: DaemonSetState, now: float) -> tuple[str, ...]:
     return tuple(each.uid for each in made.ledger._views["n1"].pods)
 
 
-def test_a_new_pod_of_ours_is_looked_at_with_what_else_happens_in_a_moment() -> None:
+def test_an_own_new_pod_is_reconciled_together_with_other_changes() -> None:
     made, _ = state("n1")
     shown(made, NOW)
     made.begin_write(create(), NOW)
@@ -120,7 +120,7 @@ def test_a_new_pod_of_ours_is_looked_at_with_what_else_happens_in_a_moment() -> 
     assert (shown(made, NOW), shown(made, NOW + DEFER_DELAY)) == ((), (new.uid,))
 
 
-def test_a_pod_that_becomes_ready_or_goes_is_looked_at_at_once() -> None:
+def test_a_pod_that_becomes_ready_or_is_removed_is_reconciled_at_once() -> None:
     made, _ = state("n1")
     made.begin_write(create(), NOW)
     made.pod_changed(None, pod(NEW, on="n1", ready=False))
@@ -131,7 +131,7 @@ def test_a_pod_that_becomes_ready_or_goes_is_looked_at_at_once() -> None:
     assert (seen, shown(made, NOW)) == ((ready.uid,), ())
 
 
-def test_a_pod_that_fails_is_looked_at_with_the_next_decision() -> None:
+def test_a_pod_that_fails_is_evaluated_with_the_next_reconcile() -> None:
     made, _ = state("n1")
     before, after = pod(OLD, on="n1"), pod(OLD, on="n1", ready=False)
     made.pod_changed(None, before)
@@ -166,7 +166,7 @@ def test_that_a_pod_of_ours_ends_is_no_news_until_it_is_gone() -> None:
     assert (unseen, shown(made, NOW), list(made.writes)) == (["n1"], (), [])
 
 
-def test_writes_that_nobody_saw_are_overdue_after_a_while_and_only_then() -> None:
+def test_unseen_writes_are_overdue_after_a_while_and_only_then() -> None:
     made, _ = state("n1", "n2")
     unknown = made.begin_write(create("n1"), NOW)
     made.write_outcome_unknown("n1", unknown, now=NOW)
@@ -176,7 +176,7 @@ def test_writes_that_nobody_saw_are_overdue_after_a_while_and_only_then() -> Non
     assert unknown.stage is Stage.UNKNOWN
 
 
-def test_a_write_is_looked_for_again_only_after_as_long_as_before() -> None:
+def test_a_pending_write_is_read_again_only_after_the_same_delay() -> None:
     made, _ = state("n1")
     unknown = made.begin_write(create("n1"), NOW)
     made.write_outcome_unknown("n1", unknown, now=NOW)
@@ -185,7 +185,7 @@ def test_a_write_is_looked_for_again_only_after_as_long_as_before() -> None:
     assert made.overdue_writes(NOW + 12) == [("n1", unknown)]
 
 
-def test_many_lost_writes_are_looked_for_a_few_at_a_time() -> None:
+def test_many_lost_writes_are_read_live_a_few_at_a_time() -> None:
     names = [f"n{number:02d}" for number in range(25)]
     made, _ = state(*names)
     for name in names:
@@ -255,7 +255,7 @@ def test_a_pod_that_lasted_is_created_again_at_once() -> None:
         assert made.view("n1").retry_at <= now
 
 
-def test_nothing_is_looked_for_live_once_every_write_is_seen() -> None:
+def test_nothing_is_read_live_once_every_write_is_seen() -> None:
     made, _ = state("n1")
     write = made.begin_write(create(), NOW)
     made.write_committed("n1", write, uid="made", version=7, now=NOW)

@@ -34,7 +34,7 @@ class Server:
         return Response(200, b'{"metadata":{"resourceVersion":"%d"}}' % self.version)
 
     async def open(self, request: Request) -> Stream:
-        raise AssertionError("nobody watches here")
+        raise AssertionError("nothing is watched here")
 
     async def close(self) -> None:
         pass
@@ -45,7 +45,7 @@ class Undisturbed(Reporter):
         raise AssertionError(error)
 
     def status_conflict(self, state: DaemonSetState, seconds: float) -> None:
-        raise AssertionError("nobody else writes here")
+        raise AssertionError("no other client writes here")
 
 
 class Conflicting(Reporter):
@@ -183,7 +183,7 @@ async def test_in_a_large_fleet_numbers_wait_for_each_other_and_words_do_not() -
     assert rollout.wait_for(updated=5000, conditions=DONE, **large) == INTERVAL
 
 
-async def test_what_was_decided_and_is_shown_is_not_worth_a_look() -> None:
+async def test_the_watch_event_of_an_own_status_write_causes_no_reconcile() -> None:
     stand = Stand()
     stand.wait(ready=1)
     await stand.write(ready=1)
@@ -191,7 +191,7 @@ async def test_what_was_decided_and_is_shown_is_not_worth_a_look() -> None:
     assert not stand.queue._due_at
 
 
-async def test_what_was_decided_while_another_status_was_written_is_looked_at_again() -> None:
+async def test_a_status_decided_during_another_write_is_written_afterwards() -> None:
     stand = Stand()
     stand.wait(ready=1)
     writing = stand.statuses.write(stand.state, DaemonSetStatus(ready=1))
@@ -205,7 +205,7 @@ async def test_what_was_decided_while_another_status_was_written_is_looked_at_ag
 
 
 @pytest.mark.parametrize("by", [-5.0, 3600.0])
-async def test_a_truce_lasts_its_time_although_the_clock_is_set(by: float) -> None:
+async def test_a_status_back_off_keeps_its_length_when_the_clock_is_set(by: float) -> None:
     reporter = Conflicting()
     stand = Stand(reporter)
     stand.see(version=101, ready=7)
@@ -219,7 +219,7 @@ async def test_a_truce_lasts_its_time_although_the_clock_is_set(by: float) -> No
     assert reporter.told == [60.0, 0.0]
 
 
-async def test_whoever_goes_on_writing_is_left_alone_for_longer_and_longer() -> None:
+async def test_the_pause_grows_while_another_manager_keeps_writing_the_status() -> None:
     stand = Stand(Conflicting())
     stand.see(version=101, ready=7)
     await stand.clock.advance(60.0)
@@ -256,7 +256,7 @@ async def test_a_quiet_time_as_long_as_the_pause_halves_the_next_one(
     assert stand.statuses.backing_off_until(stand.state) == stand.clock.now() + pause
 
 
-async def test_a_truce_ends_with_its_daemonset() -> None:
+async def test_a_status_back_off_ends_with_its_daemonset() -> None:
     stand = Stand(Conflicting())
     stand.see(version=101, ready=7)
     stand.statuses.forget(stand.state)

@@ -107,7 +107,7 @@ def test_healing_creates_the_missing_pods_of_the_named_nodes_and_nothing_else() 
     assert len(later.actions) == 3
 
 
-def test_deciding_again_without_looking_takes_no_more() -> None:
+def test_deciding_again_before_own_writes_are_seen_takes_no_more_pods() -> None:
     olds = [see(f"n{i}", pod(OLD, on=f"n{i}")) for i in range(3)]
     ledger = Ledger(make(), olds)
     assert len(ledger.decide(NOW, NOTHING).actions) == 1
@@ -149,7 +149,7 @@ def test_a_node_that_vanishes_leaves_the_scope() -> None:
     assert assessment_of(ledger, "n1").in_scope
 
 
-def test_a_new_plan_judges_every_node_anew_and_an_equal_one_none() -> None:
+def test_a_new_plan_evaluates_every_node_again_and_an_equal_one_none() -> None:
     ledger = Ledger(make(strategy=UpdateStrategy(paused=True)), [see("n1", pod(OLD))])
     assert ledger.decide(NOW, NOTHING).actions == ()
     before = assessment_of(ledger, "n1")
@@ -168,7 +168,7 @@ def test_assessments_come_by_name() -> None:
 # --- Time --------------------------------------------------------------------------------------
 
 
-def test_the_next_look_is_when_something_changes_by_itself() -> None:
+def test_the_next_reconcile_is_when_something_changes_with_time() -> None:
     plan = make(min_ready_seconds=60)
     views = [
         see("n1", pod(NEW, since=NOW - 20)),
@@ -196,7 +196,7 @@ def test_at_rest_nothing_is_written() -> None:
     assert again.wake_at is None
 
 
-def test_what_somebody_else_made_of_our_conditions_is_put_right_though_no_node_changed() -> None:
+def test_conditions_changed_by_another_client_are_restored_though_no_node_changed() -> None:
     ledger = Ledger(make(), [see("n1", pod(NEW))])
     ours = ledger.decide(NOW, NOTHING).status
     assert ledger.decide(NOW, ours).status is ours
@@ -250,11 +250,11 @@ def test_a_node_is_available_by_either_of_its_pods() -> None:
     surge = UpdateStrategy(max_unavailable=IntOrPercent(0), max_surge=IntOrPercent(1))
     going = pod(OLD, deleting=NOW + 30, created=NOW - 500)
     decision = decide(make(strategy=surge), [see("n1", going, pod(NEW, created=NOW - 100))])
-    assert decision.status.available == 0  # as everybody counts: by the senior pod
+    assert decision.status.available == 0  # counted by the oldest pod, as the peers do
     assert said_of(decision, "Available").status == "True"
 
 
-def test_a_surge_that_cannot_fit_is_said() -> None:
+def test_a_surge_that_cannot_fit_is_reported() -> None:
     ports = [{"containerPort": 1, "hostPort": 80}]
     made = template(containers=[{"name": "agent", "image": "a", "ports": ports}])
     plan = make(

@@ -310,7 +310,7 @@ def test_a_node_has_one_pod_or_with_surge_two_on_as_many_nodes_as_allowed(
 
 @given(plans, st.integers(0, 999))
 @FAST
-def test_deciding_twice_without_looking_does_nothing_twice(plan: Plan, seed: int) -> None:
+def test_deciding_again_before_own_writes_are_seen_repeats_no_action(plan: Plan, seed: int) -> None:
     world = World(plan, NAMES)
     first = world.ledger.decide(world.now, DaemonSetStatus())
     second = world.ledger.decide(world.now, first.status)

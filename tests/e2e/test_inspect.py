@@ -148,7 +148,7 @@ async def test_missing_rights_are_named_and_the_rest_is_shown(play: Play) -> Non
         assert len(blind.missing) == 1
 
 
-async def test_pods_of_others_are_not_looked_at(play: Play) -> None:
+async def test_pods_of_other_owners_are_ignored(play: Play) -> None:
     async with play(nodes=1) as stage:
         manifest = daemonset()
         await stage.start(manifest, 1)

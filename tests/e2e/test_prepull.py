@@ -23,7 +23,7 @@ def pulled_ahead(parallelism: str, **more: Any) -> dict[str, Any]:
     return manifest
 
 
-async def test_images_are_fetched_ahead_on_so_many_nodes_at_a_time(play: Play) -> None:
+async def test_images_are_pulled_ahead_on_the_given_number_of_nodes_at_a_time(play: Play) -> None:
     async with play(nodes=4, behaviour=Behaviour(speed=30.0)) as stage:
         most = 0
         nodes: set[str] = set()

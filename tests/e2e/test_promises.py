@@ -203,7 +203,7 @@ async def test_a_broken_set_holds_up_no_other(play: Play) -> None:
         assert await stage.events("FailedCreate")
 
 
-async def test_a_set_that_we_stumble_over_holds_up_no_other(play: Play) -> None:
+async def test_a_daemonset_whose_reconcile_fails_holds_up_no_other(play: Play) -> None:
     async with play(nodes=2) as stage:
         await stage.stop_controller()
         options = ControllerOptions(native=True, namespace=stage.namespace)

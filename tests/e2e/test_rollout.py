@@ -56,7 +56,7 @@ async def test_max_unavailable_as_a_percentage_is_rounded_up(play: Play, version
 
 
 @BOTH
-async def test_on_delete_waits_for_somebody_to_delete_the_pod(play: Play, version: str) -> None:
+async def test_on_delete_updates_a_node_once_its_pod_is_deleted(play: Play, version: str) -> None:
     async with play(nodes=2) as stage:
         manifest = daemonset(api_version=version, updateStrategy={"type": "OnDelete"})
         await stage.start(manifest, 2)

@@ -79,12 +79,12 @@ def test_nothing_is_updated_where_all_is_held(fields: dict[str, Any]) -> None:
     assert (found.ending, found.updated, found.seconds, found.writes_per_pod) == ("held", 0, 0, 0)
 
 
-def test_on_delete_waits_for_somebody() -> None:
+def test_on_delete_waits_until_the_pod_is_deleted() -> None:
     found = foresee(daemonset(updateStrategy={"type": "OnDelete"}))
     assert (found.ending, found.held, found.on_delete) == ("held", NODES, True)
 
 
-def test_a_surge_takes_nobody_down() -> None:
+def test_a_surge_makes_no_node_unavailable() -> None:
     found = foresee(rolling(maxSurge=3, maxUnavailable=0))
     assert (found.ending, found.most_down, found.most_doubled) == ("complete", 0, 3)
     assert found.surging
@@ -143,7 +143,7 @@ def test_what_the_server_refuses_is_told() -> None:
         foresee(manifest)
 
 
-def test_fields_that_nobody_knows_are_told() -> None:
+def test_unknown_fields_are_reported() -> None:
     with pytest.raises(ForecastError, match=r'unknown field ".*maxUnavailble"'):
         foresee(rolling(maxUnavailble=3))
 

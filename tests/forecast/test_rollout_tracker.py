@@ -16,7 +16,7 @@ from everynode.sim.plans.manifests import daemonset
 
 
 class Stage:
-    """A server without anybody: what happens to pods is said by hand."""
+    """A server without kubelets: the test changes the pods."""
 
     def __init__(self, loop: SimLoop) -> None:
         self.clock = SimClock(loop, 1)

@@ -29,7 +29,7 @@ class Listener(LocalTransport):
         return Response(200)
 
     async def open(self, request: Request) -> Stream:
-        raise AssertionError("nobody watches here")
+        raise AssertionError("nothing is watched here")
 
 
 def pod(node: str, hash: str) -> dict[str, Any]:

@@ -233,7 +233,7 @@ class Generator:
         return copy.deepcopy(holder[key])
 
     def applied(self, sample: Sample, name: str) -> Any:
-        """What somebody applies, at times with fields that are managed already."""
+        """An applied configuration, at times with fields that another manager owns."""
         obj = self.whole(sample, name)
         if self.random.random() < 0.1 and isinstance(obj.get("metadata"), dict):
             obj["metadata"]["managedFields"] = self.random.choice(

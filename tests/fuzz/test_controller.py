@@ -165,7 +165,7 @@ def _event(kind: str, obj: bytes) -> bytes:
 
 
 class Raised(logging.Handler):
-    """What was logged with a traceback, which is what nobody had thought of."""
+    """The unexpected errors: what was logged with a traceback."""
 
     def __init__(self) -> None:
         super().__init__()

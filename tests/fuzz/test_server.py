@@ -18,7 +18,7 @@ from tests.fuzz.shrink import smallest
 
 _REQUESTS = 12  # in one conversation
 _SHRUNK = 8  # failures, so that a bad day ends some time
-_RESTARTED = 4  # one conversation in so many is held with a server on a data folder
+_RESTARTED = 4  # every fourth conversation is held with a server on a data folder
 
 
 def conversation(seed: int) -> list[Asked]:

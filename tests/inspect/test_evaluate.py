@@ -68,7 +68,7 @@ def test_queued_nodes_have_places_by_name_descending_and_sick_ones_first() -> No
     assert [(row.node, row.place) for row in fleet.rows] == [("a", 1), ("b", 3), ("c", 2)]
 
 
-def test_a_spec_that_no_controller_has_seen_is_said_to_be_unobserved() -> None:
+def test_a_spec_that_no_controller_has_seen_is_reported_as_unobserved() -> None:
     fleet = evaluate(Snapshot(sample(), (node("a"),), (), ()), NOW).fleet
     assert fleet.state is RolloutState.UNOBSERVED
 

@@ -65,7 +65,7 @@ async def test_kinds_that_a_small_server_lacks_are_skipped() -> None:
     assert outcomes["networkpolicy.networking.k8s.io/everynode"] is Outcome.SKIPPED
 
 
-async def test_a_namespace_of_somebody_else_is_used_and_left_as_it_is() -> None:
+async def test_an_existing_namespace_is_used_and_not_changed() -> None:
     served = Served()
     await served.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "agents"}})
     outcomes = await install(served, InstallOptions(namespace="agents"))

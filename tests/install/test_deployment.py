@@ -35,7 +35,7 @@ def test_the_image_is_the_one_asked_for() -> None:
     )
 
 
-def test_the_user_is_nobodys_on_a_node() -> None:
+def test_the_user_id_is_above_those_of_a_node() -> None:
     assert pod()["securityContext"]["runAsUser"] > 10_000
 
 

@@ -66,6 +66,6 @@ def test_a_refusal_in_other_words_is_named_by_what_was_asked() -> None:
     assert missing_permission(Forbidden("no", status=403, request_info=ASKED)) == str(ASKED)
 
 
-def test_all_that_is_missing_is_one_line_that_says_whom_to_ask() -> None:
+def test_missing_rights_are_one_line_that_names_the_administrator_to_ask() -> None:
     said = str(missing_permissions(["list nodes", "create pods"]))
     assert said.startswith("you lack the permission to list nodes, create pods; ask a cluster")

@@ -44,7 +44,7 @@ def test_faults_that_destroy_nothing_cost_no_pods(first: int) -> None:
     assert {seed: texts for seed, texts in found.items() if texts} == {}
 
 
-def test_a_fault_that_destroys_a_pod_is_told_as_a_broken_promise() -> None:
+def test_a_harmless_fault_that_destroys_a_pod_is_a_broken_promise() -> None:
     plan = generate_harmless(1)
     killed = Action("delete-pod", at=40.0, args={"node": 0}, fault="F46")
     harmed = msgspec.structs.replace(plan, actions=(plan.actions[0], killed))
@@ -53,7 +53,7 @@ def test_a_fault_that_destroys_a_pod_is_told_as_a_broken_promise() -> None:
     assert any("created" in each.message for each in result.violations)
 
 
-def test_an_end_that_its_spec_does_not_explain_is_told_as_a_broken_promise() -> None:
+def test_a_final_state_that_the_spec_does_not_explain_is_a_broken_promise() -> None:
     _, world = play(msgspec.structs.replace(PLAN, compare_with_fresh=True))
     pod = next(iter(world.record.cluster.pods.values()))
     labels = {**pod.metadata.labels, "left": "behind"}

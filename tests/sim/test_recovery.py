@@ -17,14 +17,14 @@ PLAN = Plan(
 )
 
 
-def test_a_sound_world_updates_in_time_and_finds_its_way_back() -> None:
+def test_a_world_without_faults_updates_in_time_and_rolls_back() -> None:
     result, world = play(PLAN)
     assert result.kept, result.violations
     assert JOINING in world.record.cluster.nodes
     assert {ds.name for ds in world.record.cluster.sets.values()} == {"agent", "beside"}
 
 
-def test_a_stuck_pod_holds_up_nobody_else() -> None:
+def test_a_stuck_pod_does_not_hold_up_other_nodes() -> None:
     manifests = (daemonset(rolling={"maxUnavailable": 2}),)
     result, world = play(msgspec.structs.replace(PLAN, manifests=manifests))
     assert result.kept, result.violations
@@ -40,7 +40,7 @@ def test_an_update_that_takes_too_long_is_found_out() -> None:
 HOOK = {"preDelete": {"labelsHandler": {"hook": "yes"}}}
 
 
-def test_from_behind_a_hook_that_nobody_answers_the_way_back_leads_back() -> None:
+def test_a_rollback_restores_the_state_behind_an_unanswered_hook() -> None:
     manifests = (daemonset(lifecycle=HOOK, labels={"hook": "yes"}),)
     result, world = play(msgspec.structs.replace(PLAN, manifests=manifests))
     assert result.kept, result.violations

@@ -7,7 +7,7 @@ from everynode.sim.world import play
 MANIFESTS = (daemonset(rolling={"maxUnavailable": 1}),)
 
 
-def test_a_world_with_nobody_to_work_in_it_does_not_settle() -> None:
+def test_a_world_without_components_does_not_settle() -> None:
     result, _ = play(Plan(1, nodes=2, manifests=MANIFESTS, controllers=0, patience=30.0))
     assert [each.promise for each in result.violations] == ["L1"]
 
@@ -23,7 +23,7 @@ def test_a_rollout_keeps_every_promise_and_takes_as_long_as_its_pods() -> None:
     assert 90.0 < world.record.changed_at - 30.0 < 95.0
 
 
-def test_happenings_count_by_what_they_are_and_by_their_fault() -> None:
+def test_actions_are_counted_by_name_and_by_fault() -> None:
     freeze = Action("freeze", at=5.0, seconds=20.0, fault="F4")
     plan = Plan(1, nodes=1, manifests=MANIFESTS, actions=(freeze,), quiet_at=30.0)
     result, _ = play(plan)

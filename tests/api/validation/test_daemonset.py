@@ -100,7 +100,7 @@ def test_an_update_is_judged_like_a_new_object(version: str) -> None:
     assert [f.path for f in validate_update(daemonset(version), {})] == ["apiVersion"]
 
 
-def test_the_status_is_no_business_of_a_write() -> None:
+def test_a_write_to_the_object_does_not_change_its_status() -> None:
     manifest = daemonset(keys.V1BETA1) | {"status": {"numberReady": "many"}}
     assert validate_daemonset(manifest) == []
 

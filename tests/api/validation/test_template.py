@@ -28,7 +28,7 @@ def test_a_value_that_is_no_object_is_refused(validate: type, nothing: object) -
     assert error.reason == "FieldValueTypeInvalid"
 
 
-def test_types_are_told_before_rules_are_asked() -> None:
+def test_type_errors_are_reported_before_rules_are_evaluated() -> None:
     errors = validate_pod(pod({"image": 5, "name": "-"}))
     assert [error.path for error in errors] == ["spec.containers[0].image"]
 

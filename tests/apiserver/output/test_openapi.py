@@ -107,7 +107,7 @@ def test_every_reference_leads_to_a_schema(path: str) -> None:
         (WIDGET, "/apis/example.test/v1/namespaces/{namespace}/widgets/{name}"),
     ],
 )
-def test_patches_tell_their_kind_and_that_fields_are_checked(kind: Kind, path: str) -> None:
+def test_patches_carry_their_media_type_and_field_validation(kind: Kind, path: str) -> None:
     patch = document([kind])["paths"][path]["patch"]
     named = {"group": kind.group, "version": kind.version, "kind": kind.kind}
     assert patch["x-kubernetes-group-version-kind"] == named

@@ -113,7 +113,7 @@ async def test_write_is_answered_in_the_form_that_is_wanted(cluster: Cluster) ->
     assert gone["kind"] == "PartialObjectMetadataList"
 
 
-async def test_write_whose_answer_nobody_takes_is_not_done(cluster: Cluster) -> None:
+async def test_a_write_whose_client_has_gone_is_not_executed(cluster: Cluster) -> None:
     answer = await cluster.ask("POST", MAPS, config_map("a"), accept="text/html")
     assert answer.status == 406
     assert (await cluster.get(MAPS)).names == []

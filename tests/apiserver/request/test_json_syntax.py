@@ -59,14 +59,14 @@ JSON = st.recursive(
 
 
 @given(JSON, st.booleans())
-def test_what_says_nothing_twice_is_not_suspected_for_nothing(value: object, compact: bool) -> None:
+def test_a_body_without_duplicate_keys_is_rarely_suspected(value: object, compact: bool) -> None:
     body = json.dumps(value, indent=None if compact else 2).encode()
     if b"\\u0022" not in body:
         assert not may_have_duplicate_keys(body, parse_json(body))
 
 
 @given(st.text(), JSON, JSON)
-def test_what_is_said_twice_is_always_suspected(key: str, first: object, second: object) -> None:
+def test_duplicate_keys_are_always_suspected(key: str, first: object, second: object) -> None:
     name = json.dumps(key)
     body = f'{{"x":{{{name}:{json.dumps(first)},{name}:{json.dumps(second)}}}}}'.encode()
     assert may_have_duplicate_keys(body, parse_json(body))

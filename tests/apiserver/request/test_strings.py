@@ -82,7 +82,7 @@ def test_other_bodies_than_json_are_left_alone() -> None:
         ("DELETE", f"{PODS}/p?gracePeriodSeconds={LONG}", None, 400),
     ],
 )
-async def test_odd_requests_are_no_fault_of_the_server(
+async def test_odd_requests_cause_no_internal_error(
     cluster: Cluster, method: str, path: str, body: bytes | None, status: int
 ) -> None:
     await cluster.create(MAPS, config_map("m"))

@@ -39,7 +39,7 @@ def test_other_texts_are_refused(text: str) -> None:
         ("9999999h", 'invalid duration "9999999h"'),
     ],
 )
-def test_a_read_is_told_what_is_wrong_with_its_time_too(text: str, why: str) -> None:
+def test_a_read_with_a_bad_timeout_is_refused_too(text: str, why: str) -> None:
     with pytest.raises(StatusError, match=f"URL - time: {why}"):
         write_timeout(Request("GET", "/version", (("timeout", text),)))
 

@@ -48,7 +48,7 @@ def test_yaml_is_read_as_json_values(text: str, value: Any) -> None:
     assert parse_yaml(text.encode()) == (value, [])
 
 
-def test_keys_that_are_said_twice_are_named_with_their_line() -> None:
+def test_duplicate_keys_are_named_with_their_line() -> None:
     value, twice = parse_yaml(b"a: 1\nb:\n  c: 1\n  c: 2\na: 3\n")
     assert value == {"a": 3, "b": {"c": 2}}
     assert twice == ['line 4: key "c" already set in map', 'line 5: key "a" already set in map']

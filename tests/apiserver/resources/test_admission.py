@@ -23,7 +23,7 @@ async def test_priority_comes_from_the_class(cluster: Cluster) -> None:
     assert made["spec"]["priority"] == 2_000_001_000
 
 
-async def test_class_for_everybody_is_given_to_those_that_name_none(cluster: Cluster) -> None:
+async def test_the_default_priority_class_is_given_to_pods_that_name_none(cluster: Cluster) -> None:
     await cluster.create(
         CLASSES,
         {

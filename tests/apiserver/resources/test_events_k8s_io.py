@@ -5,7 +5,7 @@ from tests.support.api_client import EVENTS, Cluster
 NEW = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
-async def test_core_event_is_shown_in_new_words(cluster: Cluster) -> None:
+async def test_a_core_event_is_served_as_events_k8s_io(cluster: Cluster) -> None:
     await cluster.create(
         EVENTS,
         {

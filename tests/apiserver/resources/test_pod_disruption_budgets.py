@@ -4,7 +4,7 @@ from tests.apiserver.verbs.test_pod_subresources import BUDGETS, budget, evict, 
 from tests.support.api_client import PODS, Cluster
 
 
-async def test_budget_is_counted_when_somebody_looks(cluster: Cluster) -> None:
+async def test_a_disruption_budget_is_counted_when_it_is_read(cluster: Cluster) -> None:
     await budget(cluster, minAvailable=1)
     for name in ("p", "q"):
         await running(cluster, name)
@@ -24,14 +24,14 @@ async def test_pod_on_its_way_out_is_not_healthy(cluster: Cluster) -> None:
     assert listed["conditions"][0]["reason"] == "InsufficientPods"
 
 
-async def test_looking_twice_writes_once(cluster: Cluster) -> None:
+async def test_reconciling_twice_writes_once(cluster: Cluster) -> None:
     await budget(cluster, minAvailable=1)
     await running(cluster, "p")
     first = await cluster.read(f"{BUDGETS}/b")
     assert await cluster.read(f"{BUDGETS}/b") == first
 
 
-async def test_who_takes_the_name_of_an_evicted_pod_counts_as_healthy(cluster: Cluster) -> None:
+async def test_a_pod_with_the_name_of_an_evicted_one_counts_as_healthy(cluster: Cluster) -> None:
     await budget(cluster, minAvailable=1)
     for name in ("p", "q"):
         await running(cluster, name)

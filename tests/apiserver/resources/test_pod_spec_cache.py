@@ -37,7 +37,7 @@ def test_wrong_spec_is_wrong_every_time() -> None:
     assert spec_faults(body) == spec_faults(body) != []
 
 
-def test_affinity_is_looked_into_every_time() -> None:
+def test_affinity_is_evaluated_every_time() -> None:
     assert spec_faults(default_pod_spec(pod())) == []
     term = {"matchFields": [{"key": "metadata.labels", "operator": "In", "values": ["x"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}

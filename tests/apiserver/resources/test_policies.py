@@ -8,7 +8,7 @@ QUOTAS = f"{CORE}/namespaces/default/resourcequotas"
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 
 
-async def test_quota_is_kept_with_a_warning_that_nobody_counts(cluster: Cluster) -> None:
+async def test_a_quota_is_stored_with_a_warning_that_it_is_not_enforced(cluster: Cluster) -> None:
     body = {"metadata": {"name": "q"}, "spec": {"hard": {"cpu": "1000m", "pods": 10}}}
     answer = await cluster.post(QUOTAS, body)
     assert answer.body["spec"]["hard"] == {"cpu": "1", "pods": "10"}

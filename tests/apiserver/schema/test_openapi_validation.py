@@ -70,7 +70,7 @@ def test_what_is_allowed_passes(value: Any, schema: dict[str, Any]) -> None:
     assert words({"x": value}, schema) == []
 
 
-def test_metadata_is_not_the_schemas_business() -> None:
+def test_metadata_is_not_validated_by_the_schema() -> None:
     schema = {"properties": {"metadata": {"type": "object", "required": ["nope"]}}}
     assert list(validate({"metadata": {}}, schema)) == []
 

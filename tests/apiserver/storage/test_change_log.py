@@ -45,7 +45,7 @@ def test_oldest_changes_of_all_logs_go_first_when_there_are_too_many_bytes() -> 
     assert second.position(0) is not None
 
 
-def test_reader_that_fell_behind_is_told() -> None:
+def test_a_reader_that_fell_behind_gets_an_error() -> None:
     history = ChangeHistory(capacity=10_000)
     log = history.log()
     history.append(log, change(1))

@@ -65,7 +65,7 @@ async def test_custom_kinds_are_served_after_a_restart(tmp_path: Path) -> None:
     await journal.close()
 
 
-async def test_watch_from_an_earlier_life_is_told_to_begin_anew(tmp_path: Path) -> None:
+async def test_a_watch_from_before_a_restart_gets_410_gone(tmp_path: Path) -> None:
     cluster, journal = opened(tmp_path)
     await cluster.create(MAPS, config_map("a"))
     await journal.close()

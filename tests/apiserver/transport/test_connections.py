@@ -170,7 +170,7 @@ async def test_connection_that_is_not_used_is_closed() -> None:
         ["no colon"],
     ],
 )
-async def test_head_that_is_no_http_is_refused_without_a_word_in_the_log(
+async def test_a_malformed_head_is_refused_without_a_log_line(
     server: Server, lines: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     status, body = await ask(server, head(server, "GET", MAPS, *lines))
@@ -178,7 +178,7 @@ async def test_head_that_is_no_http_is_refused_without_a_word_in_the_log(
     assert caplog.text == ""
 
 
-async def test_garbage_is_refused_without_a_word_in_the_log(
+async def test_garbage_is_refused_without_a_log_line(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     status, _ = await ask(server, b"\x16\x03\x01 garbage\r\n\r\n")
@@ -186,7 +186,7 @@ async def test_garbage_is_refused_without_a_word_in_the_log(
     assert caplog.text == ""
 
 
-async def test_chunks_that_make_no_sense_end_the_connection_without_a_word_in_the_log(
+async def test_malformed_chunks_end_the_connection_without_a_log_line(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader, writer = await connect(server)
@@ -231,7 +231,7 @@ async def test_compressed_bodies_are_not_unpacked(server: Server) -> None:
     assert (status, json.loads(body)["reason"]) == (400, "BadRequest")
 
 
-async def test_client_that_asks_first_is_told_to_send_its_body(server: Server) -> None:
+async def test_a_client_that_expects_100_continue_gets_it(server: Server) -> None:
     body = b'{"metadata":{"name":"a"}}'
     lines = ("Expect: 100-continue", f"Content-Length: {len(body)}")
     reader, writer = await connect(server)

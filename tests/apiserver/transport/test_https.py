@@ -18,7 +18,7 @@ from tests.support.api_client import CORE, MAPS, config_map
 
 
 class Client:
-    """Somebody with the token, on the other side of a socket."""
+    """A client with the token, over a real socket."""
 
     def __init__(self, server: Server, session: aiohttp.ClientSession) -> None:
         self.server = server
@@ -64,13 +64,13 @@ async def test_objects_are_written_and_read_over_the_wire(client: Client) -> Non
 
 
 @pytest.mark.parametrize("header", ["", "Bearer wrong", "Basic eDp5"])
-async def test_nothing_is_said_without_the_token(client: Client, header: str) -> None:
+async def test_nothing_is_served_without_the_token(client: Client, header: str) -> None:
     for path in (MAPS, "/version", "/apis", "/openapi/v3", "/nope"):
         status, body = await client.ask("GET", path, Authorization=header)
         assert (status, body["reason"], body["code"]) == (401, "Unauthorized", 401)
 
 
-async def test_health_is_told_to_everybody(client: Client) -> None:
+async def test_health_is_served_without_a_token(client: Client) -> None:
     assert await client.ask("GET", "/readyz", Authorization="") == (200, "ok")
 
 

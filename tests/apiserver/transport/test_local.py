@@ -36,7 +36,7 @@ async def test_watch_of_one_object_is_just_that_object(cluster: Cluster) -> None
     assert b'"kind":"ConfigMap"' in await stream.read()
 
 
-async def test_closed_watch_says_nothing_more(cluster: Cluster) -> None:
+async def test_a_closed_watch_sends_nothing_more(cluster: Cluster) -> None:
     stream = await cluster.transport.open(Request("GET", PODS, (("watch", "1"),)))
     await stream.close()
     assert await stream.readline() == b""

@@ -151,7 +151,7 @@ async def test_background_deletion_is_the_default(cluster: Cluster) -> None:
     assert (await cluster.get(f"{SETS}/d")).status == 404
 
 
-async def test_second_thought_about_the_dependents_is_taken_up(cluster: Cluster) -> None:
+async def test_a_second_delete_may_change_the_propagation_policy(cluster: Cluster) -> None:
     await cluster.create(SETS, daemonset("d"))
     await cluster.delete(f"{SETS}/d", {"propagationPolicy": "Foreground"})
     await cluster.delete(f"{SETS}/d", {"propagationPolicy": "Background"})
@@ -174,9 +174,7 @@ async def test_options_that_make_no_sense_are_refused(
 
 
 @pytest.mark.parametrize("version", ["v1", "meta.k8s.io/v1", "apps/v1", "apps.kruise.io/v1alpha1"])
-async def test_options_come_in_whatever_version_the_client_speaks(
-    cluster: Cluster, version: str
-) -> None:
+async def test_delete_options_are_accepted_in_any_version(cluster: Cluster, version: str) -> None:
     await cluster.create(SETS, daemonset("d"))
     options = {"apiVersion": version, "kind": "DeleteOptions", "propagationPolicy": "Orphan"}
     answer = await cluster.delete(f"{SETS}/d", options)

@@ -64,7 +64,7 @@ async def test_cluster_starts_with_the_usual_objects(cluster: Cluster) -> None:
     assert classes.names == ["system-cluster-critical", "system-node-critical"]
 
 
-async def test_nobody_hears_of_a_write_before_it_is_durable() -> None:
+async def test_no_watch_shows_a_write_before_it_is_durable() -> None:
     cluster = Cluster()
     journal = SlowJournal(cluster.api.store)
     watch = await cluster.watch(f"{MAPS}?resourceVersion={cluster.api.store.version}")

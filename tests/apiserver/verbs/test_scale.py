@@ -77,7 +77,9 @@ def applied(replicas: Any) -> dict[str, Any]:
     return {"apiVersion": "autoscaling/v1", "kind": "Scale", **scale(replicas)}
 
 
-async def test_whoever_applies_a_scale_owns_the_number_of_the_workload(cluster: Cluster) -> None:
+async def test_the_manager_that_applies_a_scale_owns_the_replicas_of_the_workload(
+    cluster: Cluster,
+) -> None:
     await cluster.create(f"{DEPLOYMENTS}?fieldManager=first", daemonset("d"))
     path = f"{DEPLOYMENTS}/d/scale?fieldManager=m"
     answer = await cluster.patch(f"{path}&force=true", applied(3), content_type=APPLY_PATCH)
@@ -93,7 +95,7 @@ async def test_whoever_applies_a_scale_owns_the_number_of_the_workload(cluster: 
     )
 
 
-async def test_number_that_somebody_else_applied_is_not_taken_from_them(cluster: Cluster) -> None:
+async def test_replicas_applied_by_another_manager_are_not_taken_over(cluster: Cluster) -> None:
     await cluster.create(DEPLOYMENTS, daemonset("d"))
     path = f"{DEPLOYMENTS}/d/scale?fieldManager="
     forced = f"{path}one&force=true"
@@ -158,7 +160,7 @@ async def test_a_person_sees_what_is_wanted_and_what_is_there(cluster: Cluster) 
     assert made["rows"][0]["cells"][:3] == ["d", 1, 0]
 
 
-async def test_who_wants_to_know_is_told_of_unknown_fields(cluster: Cluster) -> None:
+async def test_field_validation_warn_reports_unknown_fields(cluster: Cluster) -> None:
     await cluster.create(DEPLOYMENTS, daemonset("d"))
     answer = await cluster.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"odd": 1}})
     assert answer.headers["warning"] == '299 - "unknown field \\"spec.odd\\""'

@@ -5,7 +5,7 @@ from tests.support.api_client import Cluster
 AUTHORIZATION = "/apis/authorization.k8s.io/v1"
 
 
-async def test_whoever_has_the_token_may_do_everything(cluster: Cluster) -> None:
+async def test_the_admin_token_allows_everything(cluster: Cluster) -> None:
     spec = {"resourceAttributes": {"verb": "delete", "resource": "nodes"}}
     made = await cluster.create(f"{AUTHORIZATION}/selfsubjectaccessreviews", {"spec": spec})
     assert made["status"]["allowed"] is True
@@ -17,7 +17,7 @@ async def test_whoever_has_the_token_may_do_everything(cluster: Cluster) -> None
     assert rules["status"]["incomplete"] is False
 
 
-async def test_whoever_asks_is_told_who_they_are(cluster: Cluster) -> None:
+async def test_a_self_subject_review_returns_the_user(cluster: Cluster) -> None:
     made = await cluster.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
     assert made["status"]["userInfo"]["username"] == "everynode-admin"
 

@@ -119,7 +119,7 @@ async def test_bookmark_comes_shortly_before_the_end(cluster: Cluster) -> None:
     await cluster.create(PODS, pod())
     kind, bookmark = await watch.event()
     assert kind == "BOOKMARK"
-    # What happened elsewhere moves it forward, so that nobody has to look at it again.
+    # What happened elsewhere moves it forward, so that it is not filtered again.
     assert bookmark["metadata"]["resourceVersion"] == str(cluster.api.store.version)
 
 

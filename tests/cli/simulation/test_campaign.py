@@ -76,7 +76,7 @@ def interrupted(seed: int) -> list[Outcome]:
     return impatient(seed)
 
 
-def test_ctrl_c_tells_what_was_found_so_far(
+def test_ctrl_c_prints_what_was_found_so_far(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:

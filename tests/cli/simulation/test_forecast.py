@@ -178,6 +178,6 @@ def test_two_files_leave_nothing_to_assume_about_what_runs() -> None:
     )
 
 
-def test_labels_are_asked_for_where_a_selector_selects_nobody() -> None:
+def test_a_selector_that_matches_no_node_asks_for_labels() -> None:
     found = answer(ending="held", updated=0, seconds=0.0, held=500, selector=True)
     assert "give some with --label" in text_of(parse_question([daemonset()], TYPED), found)

@@ -32,7 +32,7 @@ def test_faults_are_told_by_number_and_name_in_their_order() -> None:
     assert said[4] == "  actions     5 of 2 kinds"
 
 
-def test_happenings_are_told_by_name_where_nothing_was_drawn() -> None:
+def test_actions_are_listed_by_name_where_no_fault_was_drawn() -> None:
     said = list(statistics_lines(tally(crash_after=1200, set_image=4), 4.0))
     assert said[2] == "  actions     1,204 of 2 kinds:"
     assert said[3].split() == ["1,200", "crash-after", "4", "set-image"]
@@ -43,7 +43,7 @@ def test_kept_promises_take_one_line() -> None:
     assert first == "1 seed: every promise kept"
 
 
-def test_promises_are_told_by_what_they_say() -> None:
+def test_promises_are_printed_by_their_titles() -> None:
     assert promise_title("L1") == "L1 (the world settles, and stays so)"
     assert promise_title("S1a").startswith("S1a (maxUnavailable")
     assert promise_title("Z9") == "Z9"

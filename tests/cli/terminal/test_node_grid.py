@@ -64,7 +64,9 @@ def test_a_narrow_terminal_gets_shorter_rows(monkeypatch: pytest.MonkeyPatch) ->
     assert stream.getvalue() == "   ○ ○ ○ ○ ○\n   ○ ○\n   seven of\n   seven\n"
 
 
-def test_colours_and_signs_are_for_those_who_can_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_and_symbols_are_used_only_where_the_terminal_supports_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     coloured, latin = Terminal(), Terminal("latin-1")
     NodeGrid(coloured).draw({"a": NodeMark.NEW}, "one")
     assert "\x1b[32m●" in coloured.getvalue()

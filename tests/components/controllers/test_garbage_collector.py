@@ -145,7 +145,7 @@ async def test_an_owner_in_another_namespace_is_no_owner() -> None:
 
 
 @virtual
-async def test_an_owner_of_a_kind_that_nobody_knows_is_believed() -> None:
+async def test_an_owner_of_an_unknown_kind_is_assumed_to_exist() -> None:
     async with running() as world:
         strange = {"apiVersion": "example.io/v1", "kind": "Thing", "name": "x", "uid": "1-2-3"}
         await world.create(PODS, pod_body("one", owners=[strange]))
@@ -154,7 +154,7 @@ async def test_an_owner_of_a_kind_that_nobody_knows_is_believed() -> None:
 
 
 @virtual
-async def test_an_owner_of_a_kind_that_comes_later_is_looked_for_then() -> None:
+async def test_an_owner_of_a_kind_installed_later_is_checked_then() -> None:
     async with running() as world:
         strange = {"apiVersion": "example.io/v1", "kind": "Thing", "name": "x", "uid": "1-2-3"}
         await world.create(PODS, pod_body("one", owners=[strange]))

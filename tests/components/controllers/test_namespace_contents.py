@@ -30,7 +30,7 @@ def pod(grace: int, *, phase: str = "Running") -> RemainingObject:
 
 
 def other() -> RemainingObject:
-    # A kind of somebody else's may have anything in its spec.
+    # A custom resource may have anything in its spec.
     return read_object(CONFIG_MAPS, msgspec.Raw(b'{"metadata":{},"spec":7,"status":"x"}'))
 
 

@@ -43,7 +43,7 @@ async def test_a_namespace_waits_for_what_cannot_go_yet() -> None:
 
 
 @virtual
-async def test_a_namespace_says_what_it_waits_for() -> None:
+async def test_a_terminating_namespace_reports_what_it_waits_for() -> None:
     async with running() as world:
         await world.ask(verbs.create(NAMESPACES, {"metadata": {"name": "team"}}))
         held = {"metadata": {"name": "held", "finalizers": ["example.io/hold"]}}

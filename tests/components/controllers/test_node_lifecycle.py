@@ -86,7 +86,7 @@ async def test_a_stopped_node_starts_and_ends_nothing_until_it_is_back() -> None
 
 
 @virtual
-async def test_answers_that_come_after_the_watch_has_told_all_lose_nothing() -> None:
+async def test_responses_that_arrive_after_the_watch_events_lose_nothing() -> None:
     async with running(lag=0.3) as world:
         await world.create(PODS, pod_body("one", node="node-0001", tolerations=TOLERANT))
         await world.ready("one")
@@ -193,7 +193,7 @@ async def test_a_cordoned_node_is_tainted_and_other_peoples_taints_stay() -> Non
 
 
 @virtual
-async def test_when_every_node_is_silent_nobody_is_evicted() -> None:
+async def test_when_every_node_is_silent_no_pod_is_evicted() -> None:
     async with running() as world:
         for name in ("node-0001", "node-0002", "node-0003"):
             await world.annotate_node(name, stopped="true")

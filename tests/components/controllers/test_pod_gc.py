@@ -40,7 +40,7 @@ async def test_pods_that_were_given_to_a_node_that_never_was_go_too() -> None:
 
 
 @virtual
-async def test_pods_whose_node_went_while_nobody_looked_go_too() -> None:
+async def test_pods_whose_node_was_removed_before_the_start_are_deleted_too() -> None:
     async with running() as world:
         await world.create(PODS, pod_body("one", node="node-0003"))
         await world.ready("one")

@@ -74,7 +74,7 @@ async def test_pods_go_at_once_later_or_never_as_they_tolerate() -> None:
 
 
 @virtual
-async def test_a_taint_that_goes_in_time_harms_nobody() -> None:
+async def test_a_taint_removed_in_time_evicts_no_pod() -> None:
     async with running() as world:
         toleration = {"key": "lost", "operator": "Exists", "tolerationSeconds": 60}
         toleration["effect"] = "NoExecute"
@@ -88,7 +88,7 @@ async def test_a_taint_that_goes_in_time_harms_nobody() -> None:
 
 
 @virtual
-async def test_a_pod_without_a_word_leaves_a_silent_node_after_five_minutes() -> None:
+async def test_a_pod_without_tolerations_is_evicted_from_a_silent_node_after_five_minutes() -> None:
     async with running() as world:
         await world.create(PODS, pod_body("one", node="node-0001"))
         await world.ready("one")
@@ -96,5 +96,5 @@ async def test_a_pod_without_a_word_leaves_a_silent_node_after_five_minutes() ->
         await world.pass_time(40 + 295)
         assert "deletionTimestamp" not in (await world.pod("one"))["metadata"]
         await world.pass_time(10)
-        # Its kubelet cannot confirm it, so it stays until somebody does.
+        # Its kubelet cannot confirm it, so it stays until another client does.
         assert "deletionTimestamp" in (await world.pod("one"))["metadata"]

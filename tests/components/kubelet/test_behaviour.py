@@ -43,7 +43,7 @@ def test_an_image_may_say_by_its_name_that_it_fails(image: str, fail: str) -> No
     assert ImageOverrides().of(image, "n").fail == fail
 
 
-def test_what_is_said_of_an_image_is_stronger_than_its_name_and_the_last_word_counts() -> None:
+def test_an_image_configuration_overrides_the_name_and_the_last_line_counts() -> None:
     quirks, faults = parse_images(
         "# a comment\n\nagent:* fail=crash start=3\nagent:v2 fail=none\nbad:v1 fail=perhaps\n"
     )

@@ -63,7 +63,7 @@ async def test_an_image_that_can_be_pulled_at_last_is_pulled_at_once() -> None:
 
 
 @virtual
-async def test_lines_that_nobody_understands_become_events() -> None:
+async def test_lines_that_cannot_be_parsed_become_events() -> None:
     async with running() as world:
         await say(world, "agent:v1 fail=maybe\nother:v1 fail=crash")
         assert await world.reasons(IMAGE_CONFIG_NAME) == ["BadBehaviour"]

@@ -135,7 +135,7 @@ async def test_a_hook_delays_the_end_but_never_beyond_the_grace_period() -> None
 
 
 @virtual
-async def test_whoever_is_in_a_hurry_shortens_the_end() -> None:
+async def test_a_second_delete_shortens_the_grace_period() -> None:
     async with running() as world:
         await start(world, annotations={"sim.everynode.io/behaviour": "stop=20"})
         await world.delete(PODS, "one")
@@ -383,7 +383,7 @@ async def test_a_resize_that_does_not_fit_now_waits_for_others_to_leave() -> Non
 
 
 @virtual
-async def test_a_pod_that_does_not_fit_is_refused_when_nobody_asked_the_scheduler() -> None:
+async def test_a_kubelet_refuses_a_pod_that_does_not_fit_and_was_not_scheduled() -> None:
     async with running() as world:
         spec = [{"name": "agent", "image": "agent:v1", "resources": {"requests": {"cpu": "9"}}}]
         await world.create(PODS, pod_body("one", nodeName=NODE, containers=spec))
@@ -413,7 +413,7 @@ async def test_words_in_an_annotation_of_the_pod_change_its_behaviour() -> None:
 
 
 @virtual
-async def test_words_that_nobody_understands_become_an_event() -> None:
+async def test_words_that_cannot_be_parsed_become_an_event() -> None:
     async with running() as world:
         note = {"sim.everynode.io/behaviour": "fail=everything"}
         await world.create(PODS, pod_body("one", node=NODE, annotations=note))

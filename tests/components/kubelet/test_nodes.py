@@ -46,7 +46,7 @@ async def test_what_is_there_already_is_not_created_again() -> None:
 
 
 @virtual
-async def test_a_node_that_somebody_else_creates_is_played_too() -> None:
+async def test_a_node_created_by_another_client_is_simulated_too() -> None:
     async with running(ComponentOptions(nodes=1)) as world:
         await world.create(NODES, {"metadata": {"name": "edge", "labels": {"place": "roof"}}})
         await world.pass_time(1)
@@ -79,7 +79,7 @@ def test_names_are_padded_so_that_they_sort() -> None:
     assert node_name(11_999, 12_000) == "node-12000"
 
 
-def test_a_machine_says_what_it_has() -> None:
+def test_a_node_reports_the_capacity_of_its_machine() -> None:
     node = node_object("n", 0, zone="z", now=0.0, machine=Machine(cpus=4, memory_gib=1, pods=5))
     assert node["status"]["capacity"]["cpu"] == "4"
     assert node["status"]["capacity"]["memory"] == "1048576Ki"

@@ -40,11 +40,11 @@ def test_as_few_as_possible_go_and_the_important_stay() -> None:
     assert victims(wish("new", 4, 10), here) == ["big", "low"]
 
 
-def test_nobody_goes_for_an_equal() -> None:
+def test_no_pod_is_preempted_for_one_of_the_same_priority() -> None:
     assert candidate_on(wish("new", 8, 5), spot("a", wish("old", 8, 5))) is None
 
 
-def test_nobody_goes_in_vain() -> None:
+def test_no_pod_is_preempted_if_the_node_is_still_too_small() -> None:
     here = spot("a", wish("low", 2, 1), wish("high", 6, 100))
     assert candidate_on(wish("new", 4, 50), here) is None
 

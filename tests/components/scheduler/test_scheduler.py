@@ -149,7 +149,7 @@ async def test_host_ports_are_given_once_per_node() -> None:
 
 
 @virtual
-async def test_only_so_many_pods_fit_on_a_node() -> None:
+async def test_a_node_has_room_for_its_maximum_of_pods_only() -> None:
     async with running(ComponentOptions(nodes=1)) as world:
         for index in range(111):
             await world.create(PODS, pod_body(f"pod-{index:03}"))
@@ -181,7 +181,7 @@ async def test_a_pod_of_higher_priority_makes_room_for_itself() -> None:
 
 
 @virtual
-async def test_nobody_takes_the_room_that_was_made_for_another() -> None:
+async def test_no_pod_takes_the_room_that_preemption_made_for_another() -> None:
     async with running(ComponentOptions(nodes=1)) as world:
         await priority_class(world, "high", 1000)
         await world.create(PODS, pod_body("old", containers=asking("8")))
@@ -234,7 +234,7 @@ async def test_finished_pods_leave_their_room_to_others() -> None:
 
 
 @virtual
-async def test_a_scheduler_that_comes_back_finds_its_words_still_true() -> None:
+async def test_a_restarted_scheduler_does_not_rewrite_a_condition_that_is_still_true() -> None:
     async with running() as world:
         await world.create(PODS, pod_body("one", nodeSelector={"disk": "fast"}))
         await world.pass_time(1)

@@ -102,7 +102,7 @@ def test_one_node_that_waits_is_one() -> None:
     assert said["Progressing"].message.startswith("1 node waits: 1 Hook (n9)")
 
 
-def test_nodes_that_are_updated_when_somebody_deletes_their_pods_are_said_to_be_so() -> None:
+def test_with_on_delete_nodes_are_reported_as_waiting_for_their_pods_to_be_deleted() -> None:
     said = written(summary(on_delete=True, not_started=6))["Progressing"]
     assert (
         said.message == "of 10 nodes 4 updated and available, 6 left until their pods are deleted"
@@ -124,7 +124,7 @@ def test_a_message_never_grows_without_bound() -> None:
         ({}, "Waiting"),
     ],
 )
-def test_what_stands_still_says_who_holds_it(more: dict[str, Any], reason: str) -> None:
+def test_a_held_rollout_names_what_holds_it(more: dict[str, Any], reason: str) -> None:
     said = written(summary(**more))
     assert (said["Progressing"].status, said["Progressing"].reason) == ("False", reason)
     assert said["Complete"].reason == reason

@@ -57,7 +57,7 @@ def test_an_observed_generation_above_the_generation_is_put_right() -> None:
     assert decide(make(), [], status=before).status.observed_generation == 2
 
 
-def test_what_is_not_ours_to_say_is_kept() -> None:
+def test_the_collision_count_is_kept() -> None:
     before = DaemonSetStatus(collision_count=3)
     assert decide(make(), [], status=before).status.collision_count == 3
 

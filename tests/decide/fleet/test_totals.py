@@ -48,7 +48,7 @@ def test_many_at_once_are_entered_as_one_by_one(fleet: dict[str, int]) -> None:
 
 @given(fleets)
 @settings(max_examples=50, deadline=None)
-def test_what_is_struck_out_leaves_nothing_behind(fleet: dict[str, int]) -> None:
+def test_totals_are_empty_after_all_nodes_are_removed(fleet: dict[str, int]) -> None:
     books = Totals()
     made = [judged(name, number) for name, number in fleet.items()]
     books.add_all(made)
@@ -60,7 +60,7 @@ def test_what_is_struck_out_leaves_nothing_behind(fleet: dict[str, int]) -> None
 
 @given(fleets, fleets)
 @settings(max_examples=50, deadline=None)
-def test_a_node_judged_again_is_entered_as_if_it_were_new(
+def test_a_node_evaluated_again_is_queued_as_if_it_were_new(
     before: dict[str, int], after: dict[str, int]
 ) -> None:
     books, anew = Totals(), Totals()
@@ -88,7 +88,7 @@ def test_what_moves_is_counted_and_what_is_stuck_is_named() -> None:
     }
 
 
-def test_a_timer_rings_once() -> None:
+def test_a_timer_fires_once() -> None:
     books = Totals()
     books.add(judged("n1", 2))
     assert books.wake_at == NOW + 51

@@ -62,7 +62,7 @@ def test_finalizers_may_come_and_go() -> None:
     assert (change.new_finalizers, change.old_finalizers) == (("c",), ("a",))
 
 
-def test_the_same_template_in_other_words_needs_no_write() -> None:
+def test_an_equivalent_template_needs_no_write() -> None:
     spelled_out = template_with(imagePullPolicy="IfNotPresent", resources={}, env=[])
     assert changed(template_with(), spelled_out) == Change()
 
@@ -235,7 +235,7 @@ def restarted(at: str | None, image: str = OLD) -> bytes:
 
 @pytest.mark.parametrize("before", [None, "2026-11-18T10:00:00Z"])
 @pytest.mark.parametrize("image", [OLD, NEW])
-def test_a_restart_that_was_asked_for_is_one(before: str | None, image: str) -> None:
+def test_a_requested_restart_recreates_pods(before: str | None, image: str) -> None:
     found = reason(restarted(before), restarted("2026-11-18T12:00:00Z", image))
     assert found == f"the template asks for a restart by {keys.RESTARTED_AT}"
 

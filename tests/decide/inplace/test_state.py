@@ -168,7 +168,7 @@ def test_runtimes_spell_names_out(said: str, spec: str) -> None:
     assert stage(changed, state) is Stage.FINISHED
 
 
-def test_a_container_the_kubelet_does_not_speak_of_is_waited_for() -> None:
+def test_a_container_without_a_status_is_waited_for() -> None:
     state = InPlaceState(last_container_statuses={"agent": LastStatus("sha256:old")})
     assert stage(pod(statuses=[]), state) is Stage.RESTARTING
 

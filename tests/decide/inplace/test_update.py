@@ -338,7 +338,7 @@ def settle(machine: Machine) -> None:
 
 
 def test_images_are_not_written_while_the_gate_is_open() -> None:
-    # Somebody opened it between the resize and the images.
+    # Another client opened it between the resize and the images.
     for wanted in ("both", "both, label"):
         machine = Machine(REVISIONS["base"].template, "base")
         for _ in range(2):
@@ -471,7 +471,7 @@ def test_a_resize_that_the_node_cannot_give_is_given_up_at_once() -> None:
 
 
 def test_a_pod_that_cannot_be_written_is_given_up_after_ten_minutes() -> None:
-    # Out of service, but the server refuses the change: readiness must not flap for ever.
+    # Out of service, but the server refuses the change: readiness must not flap again and again.
     since = NOW - 600
     shut = [condition(GATE, "False", since=since, reason="StartInPlaceUpdate")]
     assert "could not be changed" in reason(pod("base", conditions=shut), REVISIONS["base"])

@@ -32,7 +32,7 @@ def test_failures_add_up_from_pod_to_pod() -> None:
     assert (first, second) == (1, 2)
 
 
-def test_failures_are_forgotten_after_half_an_hour_of_peace() -> None:
+def test_failures_are_forgotten_after_half_an_hour_without_one() -> None:
     assert count_failures(failed("7@v2", lived=1799), NEW) == 8
     assert count_failures(failed("7@v2", lived=1800), NEW) == 1
 

@@ -263,7 +263,7 @@ def test_a_marked_pod_is_deleted_once_its_hook_lets_go() -> None:
     ]
 
 
-def test_a_misplaced_pod_that_its_hook_let_go_is_said_to_be_so() -> None:
+def test_a_misplaced_pod_released_by_its_hook_is_reported_as_misplaced() -> None:
     plan = make(new=FUSSY, pre_delete=HOOK)
     view = see("n1", pod(OLD, labels=PREPARING))
     assert acts(plan, view) == ["delete n1 agent-n1-v1 HookDone"]

@@ -312,7 +312,7 @@ def test_an_ended_surge_pod_keeps_its_back_off() -> None:
     assert acts(plan, view, now=NOW + 1) == ["create n1 v2 Surge"]
 
 
-def test_paused_leaves_a_pair_alone_whatever_the_old_pod_says() -> None:
+def test_paused_leaves_a_surge_pair_alone() -> None:
     plan = make(
         strategy=UpdateStrategy(
             max_unavailable=IntOrPercent(0), max_surge=IntOrPercent(9), paused=True

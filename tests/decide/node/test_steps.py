@@ -12,7 +12,7 @@ from tests.support.fleet import NEW, NOW, OLD, decide, make, pod, see
 HOOK = LifecycleHook(labels={"hold": "true"})
 
 
-def test_a_delete_names_the_pod_that_was_looked_at() -> None:
+def test_a_delete_carries_the_uid_of_the_pod_that_was_evaluated() -> None:
     [action] = decide(make(), [see("n1", pod(OLD))]).actions
     assert isinstance(action, DeletePod)
     assert (action.uid, action.resource_version) == ("uid-agent-n1-v1", "1")

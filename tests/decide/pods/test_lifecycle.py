@@ -54,7 +54,7 @@ def test_a_marked_pod_is_not_marked_again() -> None:
     assert mark_preparing(marked, HOOK, NOW) == ()
 
 
-def test_traffic_is_taken_away_before_the_hook_is_told() -> None:
+def test_a_pod_is_not_ready_before_its_hook_is_triggered() -> None:
     (first,) = mark_preparing(pod(labels=BLOCK), MARKING, NOW)
     assert first.subresource == "status"
     gate, ready = first.body["status"]["conditions"]
@@ -105,5 +105,5 @@ def test_without_the_gate_the_pod_is_only_labelled() -> None:
 
 
 def test_a_ready_condition_of_old_does_not_make_a_pod_preparing() -> None:
-    # A message that was left behind by someone who set the status alone.
+    # A message that was left behind by a client that set the status alone.
     assert not is_preparing(pod(conditions=[condition("KruisePodReady", "True", message=MESSAGE)]))

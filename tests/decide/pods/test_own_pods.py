@@ -43,7 +43,7 @@ def test_a_time_without_a_zone_is_as_good_as_any() -> None:
     assert sorted((twin, plain), key=age_order) == [plain, twin]
 
 
-def test_the_senior_stands_for_the_node_unless_it_is_as_good_as_gone() -> None:
+def test_the_oldest_pod_represents_the_node_unless_it_is_finished_and_terminating() -> None:
     finished_terminating = pod(name="a", phase="Failed", deleting=NOW, created=NOW - 900)
     going = pod(name="b", deleting=NOW, created=NOW - 800)
     pods = OwnPods((pod(name="c", created=NOW - 10), going, finished_terminating))

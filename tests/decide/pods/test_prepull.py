@@ -206,7 +206,7 @@ def plan(*places: PullNode, parallelism: int = 1, **more: Any) -> PullPlan:
     return plan_pulls(DS, NEW, {"old": OLD, "new": NEW}, places, settings=settings, now=NOW, **more)
 
 
-def test_pullers_start_in_the_order_of_the_update_and_no_more_than_allowed() -> None:
+def test_pull_pods_start_in_the_order_of_the_update_and_no_more_than_allowed() -> None:
     pulls = plan(place("n1"), place("n3"), place("n2"), parallelism=2)
     assert [(each.node, each.cause) for each in pulls.actions] == [
         ("n3", Cause.PULL),
@@ -216,7 +216,7 @@ def test_pullers_start_in_the_order_of_the_update_and_no_more_than_allowed() -> 
     assert (pulls.done, pulls.total) == (0, 3)
 
 
-def test_running_pullers_use_up_the_parallelism() -> None:
+def test_running_pull_pods_use_up_the_parallelism() -> None:
     pulls = plan(place("n3", pull_pod=pull_pod("n3")), place("n2"))
     assert pulls.actions == ()
     assert pulls.wake_at == NOW + 290
@@ -232,16 +232,16 @@ def test_pulling_can_be_held() -> None:
     [
         place("n1", "new"),  # has the target
         place("n1", pulled="new"),  # has the images
-        place("n1", "lost"),  # nobody knows what it has
+        place("n1", "lost"),  # its images are unknown
         PullNode("n1", None),
         PullNode("n1", pod("old", metadata={"deletionTimestamp": format_time(NOW)})),
     ],
 )
-def test_nodes_that_need_nothing_get_no_puller(idle: PullNode) -> None:
+def test_nodes_that_have_the_images_get_no_pull_pod(idle: PullNode) -> None:
     assert plan(idle).actions == ()
 
 
-def test_what_was_pulled_is_noted_before_the_puller_goes() -> None:
+def test_pulled_images_are_recorded_before_the_pull_pod_is_deleted() -> None:
     ended = pull_pod("n1", phase="Failed", statuses=[container_status("pull-0", "x:2")])
     (noted,) = plan(place("n1", pull_pod=ended), place("n0")).actions
     assert isinstance(noted, PatchPod)
@@ -256,7 +256,7 @@ def test_what_was_pulled_is_noted_before_the_puller_goes() -> None:
     assert next_one.node == "n0"
 
 
-def test_a_failure_is_told_and_not_tried_again() -> None:
+def test_a_failure_is_reported_and_not_retried() -> None:
     late = pull_pod("n1", age=300, statuses=[waiting("ImagePullBackOff", "no such tag")])
     (noted,) = plan(place("n1", pull_pod=late)).actions
     assert isinstance(noted, PatchPod)
@@ -274,13 +274,13 @@ def test_a_failure_is_told_and_not_tried_again() -> None:
         PullNode("n1", None, pull_pod("n1")),
     ],
 )
-def test_a_puller_that_is_no_longer_needed_goes(over: PullNode) -> None:
+def test_a_pull_pod_that_is_no_longer_needed_is_deleted(over: PullNode) -> None:
     (gone,) = plan(over).actions
     assert isinstance(gone, DeletePod)
     assert gone.cause is Cause.PULLED
 
 
-def test_a_puller_that_goes_already_is_left_to_go() -> None:
+def test_a_terminating_pull_pod_is_not_deleted_again() -> None:
     going = pull_pod("n1")
     going = msgspec.structs.replace(
         going,

@@ -15,7 +15,7 @@ def built(**spec: Any) -> dict[str, Any]:
     return build_pull_pod(advanced(made), revision(made, "new"), "n1", pulls=pulls, timeout=60)
 
 
-def test_a_puller_pulls_each_image_and_runs_nothing() -> None:
+def test_a_pull_pod_pulls_each_image_and_runs_nothing() -> None:
     first, second = built()["spec"]["containers"]
     assert (first["image"], first["imagePullPolicy"]) == ("x:2", "IfNotPresent")
     assert (second["image"], second["imagePullPolicy"]) == ("y:3", "Always")
@@ -23,7 +23,7 @@ def test_a_puller_pulls_each_image_and_runs_nothing() -> None:
     assert first["name"] != second["name"]
 
 
-def test_a_puller_is_short_lived_and_small() -> None:
+def test_a_pull_pod_is_short_lived_and_small() -> None:
     spec = built()["spec"]
     assert spec["restartPolicy"] == "Never"
     assert spec["activeDeadlineSeconds"] == 60
@@ -31,7 +31,7 @@ def test_a_puller_is_short_lived_and_small() -> None:
     assert spec["containers"][0]["resources"]["requests"] == {"cpu": "1m", "memory": "1Mi"}
 
 
-def test_a_puller_is_pinned_and_tolerates_what_the_workload_does() -> None:
+def test_a_pull_pod_is_pinned_and_tolerates_what_the_daemon_pod_does() -> None:
     mine = {"key": "mine", "operator": "Exists"}
     spec = built(tolerations=[mine], hostNetwork=True)["spec"]
     (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
@@ -43,28 +43,28 @@ def test_a_puller_is_pinned_and_tolerates_what_the_workload_does() -> None:
     assert spec["hostNetwork"] is True
 
 
-def test_a_puller_names_the_pull_secrets_of_the_workload() -> None:
+def test_a_pull_pod_names_the_pull_secrets_of_the_template() -> None:
     spec = built(imagePullSecrets=[{"name": "s"}], serviceAccountName="sa")["spec"]
     assert spec["imagePullSecrets"] == [{"name": "s"}]
     assert spec["serviceAccountName"] == "sa"
     assert "priorityClassName" not in built(priorityClassName="high")["spec"]
 
 
-def test_a_puller_passes_the_strictest_pod_security() -> None:
+def test_a_pull_pod_passes_the_strictest_pod_security() -> None:
     spec = built()["spec"]
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert spec["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
-def test_on_windows_nothing_is_said_of_linux() -> None:
+def test_a_windows_pull_pod_has_no_linux_security_context() -> None:
     spec = built(os={"name": "windows"})["spec"]
     assert spec["os"] == {"name": "windows"}
     assert "securityContext" not in spec
     assert "securityContext" not in spec["containers"][0]
 
 
-def test_a_puller_goes_with_its_daemonset_and_is_never_taken_for_a_daemon_pod() -> None:
+def test_a_pull_pod_is_deleted_with_its_daemonset_and_is_no_daemon_pod() -> None:
     body = built()
     (owner,) = body["metadata"]["ownerReferences"]
     assert owner["uid"] == "ds-uid"
@@ -74,7 +74,7 @@ def test_a_puller_goes_with_its_daemonset_and_is_never_taken_for_a_daemon_pod() 
     assert claim(advanced(template(), selector=by_puller_label), read_pod(body)) is Claim.IGNORE
 
 
-def test_each_node_and_revision_has_its_own_puller() -> None:
+def test_each_node_and_revision_has_its_own_pull_pod() -> None:
     ds = advanced(template())
     names = {pull_pod_name(ds, n, r) for n in ("n1", "n2") for r in ("a", "b")}
     assert len(names) == 4

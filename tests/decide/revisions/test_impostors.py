@@ -81,7 +81,7 @@ def test_a_record_of_this_generation_on_another_template_is_named_and_not_believ
 
 
 @BOTH
-def test_a_record_of_a_generation_to_come_is_no_reason_to_write_at_every_look(
+def test_a_recorded_generation_in_the_future_does_not_cause_a_write_at_every_reconcile(
     ds: DaemonSet,
 ) -> None:
     true = revision(OURS, "aaa", number=5, target_generation=1)

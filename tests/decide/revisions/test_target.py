@@ -322,7 +322,7 @@ def test_a_native_copy_replaces_a_lost_target() -> None:
         ("bbb", None, "apps", False),
         ("bbb", "3", "apps", True),
         ("bbb", "2", "apps", False),
-        # A label that leaked into OpenKruise's kind says nothing: nobody counts it up there.
+        # A label that leaked into OpenKruise's kind is ignored: it never counts up there.
         ("bbb", "3", "apps.kruise.io", False),
     ],
 )
@@ -414,7 +414,7 @@ def test_a_native_daemonset_without_its_template_generation_is_named_and_works()
         ({"aaa": 1}, "aaa"),
         ({"aaa": 1, "bbb": 2}, "bbb"),
         ({"aaa": 2, "bbb": 2}, "bbb"),  # the newer of two
-        ({"aaa": 1, "gone": 9}, "aaa"),  # nobody can make a pod of a revision that is gone
+        ({"aaa": 1, "gone": 9}, "aaa"),  # no pod can be made from a deleted revision
         ({"gone": 9}, "itself"),  # yet it is no first installation
     ],
 )

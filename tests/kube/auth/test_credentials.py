@@ -29,7 +29,7 @@ API = "client.authentication.k8s.io/v1"
 
 
 def printing(folder: Path, *answers: Any) -> PluginCommand:
-    """A plugin that gives these answers in turn, the last one for ever."""
+    """A plugin that gives these answers in turn, the last one again and again."""
     for number, answer in enumerate(answers, 1):
         text = answer if isinstance(answer, str) else json.dumps(answer)
         (folder / f"answer{number}").write_text(text)
@@ -281,7 +281,7 @@ async def test_a_token_file_that_holds_no_token_is_named(
     assert str(file) in str(caught.value)
 
 
-async def test_files_that_are_none_are_named_and_not_waited_for(tmp_path: Path) -> None:
+async def test_paths_that_are_no_files_are_named_and_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(ConfigError, match=f"the token file {pipe} is empty"):

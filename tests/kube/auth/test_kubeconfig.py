@@ -137,7 +137,7 @@ async def test_name_and_password(tmp_path: Path) -> None:
     assert await headers(access) == [("Authorization", f"Basic {data(b'ada:pw')}")]
 
 
-async def test_acting_for_somebody_else(tmp_path: Path) -> None:
+async def test_impersonation_headers_are_sent(tmp_path: Path) -> None:
     user = {
         "token": "t",
         "as": "ada",
@@ -202,7 +202,7 @@ async def test_a_pod_uses_its_service_account(tmp_path: Path) -> None:
     assert await headers(access) == [("Authorization", "Bearer t1")]
 
 
-async def test_plugin_is_told_about_its_cluster_if_it_asks(tmp_path: Path) -> None:
+async def test_a_plugin_gets_the_cluster_info_if_it_asks_for_it(tmp_path: Path) -> None:
     script = tmp_path / "plugin"
     script.write_text(
         "#!/bin/sh\n"

@@ -33,7 +33,7 @@ def test_a_server_is_named_as_the_host_header_wants_it(
     assert host_and_port(urlsplit(server), always=True) == always
 
 
-def test_a_proxy_of_plain_http_is_told_the_host_and_who_we_are() -> None:
+def test_a_plain_http_proxy_gets_the_host_and_our_credentials() -> None:
     access = ClusterConfig(
         "http://api.example/prefix", NO_CREDENTIALS, proxy="http://ada:se%20cret@proxy:3128"
     )

@@ -423,7 +423,7 @@ async def test_interim_answers_before_one_in_chunks_are_passed_over() -> None:
 @pytest.mark.parametrize(
     "answer", [OK.replace(b"\r\n\r\n", b"\r\nConnection: Close\r\n\r\n"), OK + b"more", OK + OK]
 )
-async def test_a_connection_that_said_too_much_or_is_to_be_closed_is_not_used_again(
+async def test_a_connection_with_extra_bytes_or_connection_close_is_not_reused(
     answer: bytes,
 ) -> None:
     async with (

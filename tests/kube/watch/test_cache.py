@@ -88,7 +88,7 @@ def test_a_deleted_object_is_not_brought_back_by_an_older_event() -> None:
     assert "a" in cache
 
 
-def test_deletions_are_told_with_what_was_there() -> None:
+def test_deletions_are_reported_with_the_deleted_object() -> None:
     cache: Cache[Node] = Cache()
     cache.upsert(a_node("a", 5))
     changes = listening(cache)
@@ -107,7 +107,7 @@ def test_a_new_list_tells_what_is_new_changed_and_vanished_and_nothing_else() ->
     assert cache.version == 20
 
 
-def test_what_a_list_holds_and_nobody_can_read_stays_as_it_is_known() -> None:
+def test_an_undecodable_list_item_keeps_its_cached_state() -> None:
     cache: Cache[Node] = Cache()
     cache.replace([a_node(name, 1, uid=f"uid-{name}") for name in "abcd"], "1")
     changes = listening(cache)
@@ -125,7 +125,7 @@ def test_a_list_of_a_restored_server_is_taken_though_it_is_older() -> None:
     assert cache.get("a") == a_node("a", 31)
 
 
-def test_quiet_cache_stores_but_does_not_tell_changes_in_nothing_we_read() -> None:
+def test_the_cache_stores_but_does_not_report_changes_of_unread_fields() -> None:
     cache: Cache[Node] = Cache(quiet=True)
     changes = listening(cache)
     cache.upsert(a_node("a", 1))

@@ -19,7 +19,7 @@ def soon(call: Callable[[], None]) -> None:
     asyncio.get_running_loop().call_soon(call)
 
 
-async def test_rung_alarm_ends_what_is_done_but_not_the_task() -> None:
+async def test_an_interrupt_ends_the_block_but_not_the_task() -> None:
     alarm = Interrupt()
     soon(alarm.trigger)
     with alarm:
@@ -30,7 +30,7 @@ async def test_rung_alarm_ends_what_is_done_but_not_the_task() -> None:
     assert task.cancelling() == 0
 
 
-async def test_alarm_can_be_rung_again_for_what_comes_next() -> None:
+async def test_an_interrupt_can_be_used_again_for_the_next_block() -> None:
     alarm = Interrupt()
     for _ in range(2):
         soon(alarm.trigger)
@@ -38,7 +38,7 @@ async def test_alarm_can_be_rung_again_for_what_comes_next() -> None:
             await _for_ever()
 
 
-async def test_ringing_while_nothing_is_done_does_nothing() -> None:
+async def test_an_interrupt_outside_a_block_does_nothing() -> None:
     alarm = Interrupt()
     alarm.trigger()
     with alarm:
@@ -70,7 +70,7 @@ async def test_failure_on_the_way_out_passes_and_leaves_no_cancellation() -> Non
     assert task.cancelling() == 0
 
 
-async def test_cancelled_task_ends_even_if_its_alarm_rings_as_well() -> None:
+async def test_a_cancelled_task_ends_even_if_it_is_interrupted_as_well() -> None:
     alarm = Interrupt()
 
     async def work() -> None:
@@ -85,7 +85,7 @@ async def test_cancelled_task_ends_even_if_its_alarm_rings_as_well() -> None:
         await task
 
 
-async def test_inner_alarm_leaves_the_ringing_of_an_outer_one_alone() -> None:
+async def test_an_inner_interrupt_does_not_swallow_an_outer_one() -> None:
     outer, inner = Interrupt(), Interrupt()
     went_on = []
 
@@ -103,7 +103,7 @@ async def test_inner_alarm_leaves_the_ringing_of_an_outer_one_alone() -> None:
     assert went_on
 
 
-async def test_two_alarms_that_ring_at_once_end_what_the_outer_one_guards() -> None:
+async def test_two_interrupts_at_once_end_the_outer_block() -> None:
     outer, inner = Interrupt(), Interrupt()
     soon(inner.trigger)
     soon(outer.trigger)
@@ -131,7 +131,7 @@ async def test_a_time_limit_ends_what_takes_longer_and_nothing_else() -> None:
     await working
 
 
-async def test_whoever_else_cancels_what_has_a_time_limit_means_all_of_it() -> None:
+async def test_a_cancellation_from_outside_passes_through_a_time_limit() -> None:
     async def work() -> None:
         with TimeLimit(ManualClock(), 5):
             await asyncio.Event().wait()

@@ -139,13 +139,13 @@ def test_failures_in_a_row_take_longer_and_longer_pauses(outcome: Outcome) -> No
     assert pauses[-1] == MAX_BACKOFF
 
 
-def test_a_stream_that_said_something_starts_the_count_anew() -> None:
+def test_an_event_on_the_stream_resets_the_failure_count() -> None:
     step = advance(Position(State.WATCH, "7", failures=6), Broken("9", "reset", heard=True))
     assert step.position.failures == 1
     assert step.pause == backoff(1)
 
 
-def test_an_old_version_is_no_trouble_the_first_time_only() -> None:
+def test_an_expired_version_is_not_reported_the_first_time() -> None:
     first = advance(WATCH, Refused("7", refusal(Gone, 410)))
     assert (first.pause, first.trouble) == (0.0, "")
     again = advance(first.position, Refused("", refusal(Gone, 410)))

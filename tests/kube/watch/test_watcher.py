@@ -454,7 +454,7 @@ async def test_others_get_a_turn_during_a_flood_of_events() -> None:
     assert len(seen) > 2
 
 
-async def test_a_quiet_watch_ends_the_trouble_without_a_word_from_the_server() -> None:
+async def test_a_watch_without_events_clears_an_earlier_error() -> None:
     refused = TransportError("connection refused", sent=False)
     first = initial(7, "a")
     async with watching(first, refused, refused, ScriptedStream()) as world:

@@ -59,7 +59,7 @@ def test_a_budget_that_allows_nothing_keeps_every_pod() -> None:
     assert _evicted(world) == []
 
 
-def test_nobody_gets_past_a_hook_that_is_not_answered_until_it_is_taken_away() -> None:
+def test_no_pod_passes_an_unanswered_hook_until_the_hook_is_removed() -> None:
     _, world = play(SCENARIOS["stuck-hook"].plan)
     pods = [commit for commit in world.record.commits if commit.kind == "pods"]
     marked = [each.time for each in pods if each.after and is_preparing(each.after)]
@@ -68,7 +68,7 @@ def test_nobody_gets_past_a_hook_that_is_not_answered_until_it_is_taken_away() -
     assert 8.0 < marked[0] < 20.0 < gone[0]
 
 
-def test_an_update_does_not_wait_for_pullers_that_cannot_go() -> None:
+def test_an_update_does_not_wait_for_pull_pods_that_cannot_be_deleted() -> None:
     plan = SCENARIOS["stuck-puller"].plan
     _, world = play(plan)
     pods = [commit for commit in world.record.commits if commit.kind == "pods"]

@@ -13,7 +13,7 @@ from everynode.sim.world import World
 
 
 @pytest.mark.parametrize("min_ready", [0, 7])
-def test_what_a_tally_allows_the_referee_allows(
+def test_what_the_fast_oracle_allows_the_oracle_allows(
     min_ready: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast_oracle, "MANY", 1)

@@ -152,7 +152,7 @@ def test_a_writer_that_knew_nothing_may_have_counted_nothing(world: World, ds: D
     assert _fault(world, ds, everything, floor=first, at=60.0) == ""
     assert _fault(world, ds, nothing, floor=first, at=60.0) == ""
     last = world.record.commits[-1].version
-    assert "0 nodes are said to be current, it is 3" in _fault(
+    assert "0 nodes are current in the status, it is 3" in _fault(
         world, ds, nothing, floor=last, at=60.0
     )
 
@@ -169,7 +169,7 @@ def test_no_writer_knows_what_was_written_after_the_status_was_sent(
     first = next(iter(world.record.created.values()))
     everything = (3, 3, 0, 3, 3, 3)
     shown = _fault(world, ds, (3, 3, 0, 3, 3, 2), floor=first.version - 1, at=first.time - 0.001)
-    assert "3 nodes are said to be current, it is 0" in shown
+    assert "3 nodes are current in the status, it is 0" in shown
     assert _fault(world, ds, everything, floor=first.version - 1, at=60.0) == ""
 
 
@@ -185,7 +185,7 @@ def test_availability_goes_by_the_writers_clock(world: World, ds: DaemonSet, pod
     up_from = _share(world, ds, pod).up_from - EPOCH
     last = world.record.commits[-1].version
     early = _fault(world, ds, (3, 3, 0, 3, 3, 3), floor=last, at=up_from - 3.0)
-    assert early == "3 nodes are said to be available, it is 0"
+    assert early == "3 nodes are available in the status, it is 0"
 
 
 def test_a_resize_that_restarts_nothing_counts_from_when_it_was_asked_for() -> None:

@@ -59,7 +59,7 @@ def test_the_shortest_sleep_lets_time_pass() -> None:
     assert run(wait(), loop=loop) > 540
 
 
-def test_waiting_for_nobody_is_noticed() -> None:
+def test_a_loop_without_pending_events_is_reported() -> None:
     async def wait() -> None:
         await asyncio.Event().wait()
 

@@ -20,7 +20,7 @@ def tally_of(jobs: int) -> CampaignTotals:
     return tally
 
 
-def test_many_cores_tell_the_same_as_one() -> None:
+def test_many_processes_report_the_same_as_one() -> None:
     one, two = tally_of(1), tally_of(2)
     assert one.runs == two.runs == 6
     assert one.trace == two.trace

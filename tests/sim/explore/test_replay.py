@@ -80,7 +80,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         load(tmp_path / "a\0b")
 
 
-def test_a_plan_is_told_in_words() -> None:
+def test_a_plan_is_described_line_by_line() -> None:
     actions = (
         Action("crash-after", at_request=7),
         Action("set-image", at=8.0, args={"image": "agent:v2"}),

@@ -46,7 +46,7 @@ def test_only_what_is_needed_to_break_the_promise_stays() -> None:
 
 def test_the_number_of_plays_is_bounded() -> None:
     plays: list[int] = []
-    shrink(impatient(), "L1", most=5, told=plays.append)
+    shrink(impatient(), "L1", most=5, on_play=plays.append)
     assert plays == [1, 2, 3, 4, 5]
 
 

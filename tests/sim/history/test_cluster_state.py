@@ -54,7 +54,7 @@ def test_every_state_of_the_past_is_made_again_from_the_present() -> None:
     assert _copy(states[0]) == known[0]
 
 
-def test_the_states_of_a_part_lead_back_to_what_somebody_surely_knew() -> None:
+def test_the_states_of_a_part_reach_back_to_the_known_version() -> None:
     world, known = _played()
     for part in PARTS:
         floor = known[len(known) // 2][0]
@@ -73,7 +73,7 @@ def test_the_states_of_a_part_lead_back_to_what_somebody_surely_knew() -> None:
         assert found == expected
 
 
-def test_what_somebody_wrote_is_seen_beside_what_others_have_taken_away_unseen() -> None:
+def test_a_process_sees_its_own_writes_before_deletions_of_others() -> None:
     gone = Action("delete-revision", at=8.0)
     world, _ = _played(msgspec.structs.replace(PLAN, actions=(gone, *PLAN.actions)))
     first, lost, second = (c for c in world.record.commits if c.kind == "controllerrevisions.apps")

@@ -7,7 +7,7 @@ from everynode.sim.world import play
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=lambda each: each.name)
-def test_a_scenario_keeps_every_promise_and_is_over_before_the_quiet(scenario: Scenario) -> None:
+def test_a_scenario_keeps_every_promise_and_ends_before_its_quiet_phase(scenario: Scenario) -> None:
     result, world = play(scenario.plan)
     assert result.violations == ()
     written = [
@@ -19,6 +19,6 @@ def test_a_scenario_keeps_every_promise_and_is_over_before_the_quiet(scenario: S
     assert scenario.plan.nodes <= 4
 
 
-def test_scenarios_are_known_by_the_names_they_bear() -> None:
+def test_scenarios_are_found_by_their_names() -> None:
     assert len(SCENARIOS) >= 12
     assert all(name == each.name == each.plan.name for name, each in SCENARIOS.items())

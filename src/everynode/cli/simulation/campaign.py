@@ -225,7 +225,7 @@ def _findings(tally: CampaignTotals, folder: Path, *, shrunk: int) -> list[Findi
 def _shrink(plan: Plan, result: Result) -> Plan:
     progress = Progress(sys.stderr, SystemClock(), total=MOST_PLAYS, what="attempts to shrink it")
     try:
-        return shrink(plan, result.violations[0].promise, told=progress.show)
+        return shrink(plan, result.violations[0].promise, on_play=progress.show)
     except KeyboardInterrupt:
         return plan
     finally:

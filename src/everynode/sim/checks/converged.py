@@ -162,9 +162,9 @@ def _of_status(oracle: Oracle) -> Iterator[str]:
         "unavailable": (status.unavailable, len(desired_nodes) - available),
         "updated": (status.updated, updated),
     }
-    for name, (said, is_so) in counts.items():
-        if said != is_so:
-            yield f"the status says {said} {name}, it is {is_so}"
-    as_said = {each.type: each.status for each in status.conditions}.get("Ready")
-    if ds.flavour is Flavour.ADVANCED and as_said != "True":
-        yield f"all is as declared, and the condition Ready is {as_said}"
+    for name, (shown, actual) in counts.items():
+        if shown != actual:
+            yield f"the status shows {shown} {name}, it is {actual}"
+    condition = {each.type: each.status for each in status.conditions}.get("Ready")
+    if ds.flavour is Flavour.ADVANCED and condition != "True":
+        yield f"all is as declared, and the condition Ready is {condition}"

@@ -62,7 +62,7 @@ class InPlace(Check):
             each.name: next_images.get(each.name, each.image) for each in after.spec.containers
         }
         if running != {name: image for name, (image, _) in template_containers(new).items()}:
-            yield "it is said to be at a revision whose images it does not get"
+            yield "it has the hash of a revision whose images it does not get"
         was, wanted = _metadata(old, "labels"), _metadata(new, "labels")
         for key in sorted({**was, **wanted}):
             if was.get(key) != wanted.get(key) != after.metadata.labels.get(key):

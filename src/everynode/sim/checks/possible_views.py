@@ -88,11 +88,11 @@ class _KnownVersions:
     def __init__(self, record: Record, commit: Commit) -> None:
         assert commit.cause is not None
         # A new leader lists everything before its first write.
-        told, began = commit.cause.known_versions, record.leader_since.get(commit.actor, 0)
-        self.nodes = max(told.get("nodes", 0), began)
-        self.pods = max(told.get("pods", 0), began)
-        self.revisions = max(told.get("controllerrevisions.apps", 0), began)
-        self.sets = max(told.get(_kind_of_set(commit), 0), began)
+        known, began = commit.cause.known_versions, record.leader_since.get(commit.actor, 0)
+        self.nodes = max(known.get("nodes", 0), began)
+        self.pods = max(known.get("pods", 0), began)
+        self.revisions = max(known.get("controllerrevisions.apps", 0), began)
+        self.sets = max(known.get(_kind_of_set(commit), 0), began)
         self.highest = max(self.nodes, self.pods, self.revisions, self.sets)
 
 

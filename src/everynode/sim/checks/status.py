@@ -53,7 +53,7 @@ class StatusCounts(Check):
 
     def _check_counts(self, commit: Commit) -> Iterable[str]:
         """Every count is possible, given what the writer knew and what its clock showed."""
-        cause, ds, said = commit.cause, commit.before, commit.after.status
+        cause, ds, status = commit.cause, commit.before, commit.after.status
         if cause is None or commit.time < cause.clock_set_at + _NOTICED:
             return
         past, shares = WriterKnowledge(self.record, commit), self._shares_of(ds)
@@ -61,11 +61,11 @@ class StatusCounts(Check):
             return  # minReadySeconds counts from when the pod was seen: differs by process
         until = cause.now - (cause.time - cause.sent_at)
         try:
-            yield from _check_target(ds, said.update_revision, past)
+            yield from _check_target(ds, status.update_revision, past)
             faults = []
-            for target in _marks(ds, said.update_revision, past):
+            for target in _marks(ds, status.update_revision, past):
                 recount = Recount(shares, past, until=until, target=target)
-                faults.append(recount.fault(counts_of(said)))
+                faults.append(recount.fault(counts_of(status)))
                 if not faults[-1]:
                     return
             yield faults[0]
@@ -116,7 +116,7 @@ def _check_target(ds: DaemonSet, hash: str, past: WriterKnowledge) -> Iterable[s
     if observed and hash == ds.status.update_revision:
         return
     if hash not in past.targets(ds):
-        yield f"{hash} is said to be the target, it is {', '.join(past.targets(ds)) or 'none'}"
+        yield f"the status names the target {hash}, it is {', '.join(past.targets(ds)) or 'none'}"
 
 
 def _marks(ds: DaemonSet, hash: str, past: WriterKnowledge) -> Iterator[RevisionMark]:
@@ -137,7 +137,7 @@ def _check_generation(before: DaemonSet, status: DaemonSetStatus) -> Iterable[st
     """observedGeneration is the generation, also where another client wrote a higher one."""
     there, observed = before.metadata.generation, status.observed_generation
     if observed != there:
-        yield f"generation {observed} is said to be observed, it is {there}"
+        yield f"observedGeneration is {observed}, the generation is {there}"
 
 
 def _check_sums(status: DaemonSetStatus) -> Iterable[str]:

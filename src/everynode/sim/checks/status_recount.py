@@ -246,9 +246,9 @@ class WriterKnowledge:
         assert commit.cause is not None
         self._record, self._scene = record, record.cluster
         self._uid, self._sent_at = commit.after.uid, commit.cause.sent_at
-        told, began = commit.cause.known_versions, record.leader_since.get(commit.actor, 0)
+        known, began = commit.cause.known_versions, record.leader_since.get(commit.actor, 0)
         # A new leader lists everything before its first write.
-        self._known_versions = {kind: max(told.get(kind, 0), began) for kind in COUNTED}
+        self._known_versions = {kind: max(known.get(kind, 0), began) for kind in COUNTED}
         # Newest first; changes made after the status was sent are undone.
         self._pods: dict[str, list[_Pods]] = {}
         self._nodes: dict[str, list[Node | None]] = {}
@@ -340,24 +340,24 @@ class Recount:
         self._shares, self._past, self._target = shares, past, target
         self._times = (until - _THINKING, until)
 
-    def fault(self, said: Sums) -> str:
+    def fault(self, counts: Sums) -> str:
         """What is wrong with these counts; empty if the writer may have counted them."""
-        if said == self._shares.sums(self._times[-1], self._is_target):
+        if counts == self._shares.sums(self._times[-1], self._is_target):
             return ""
         past = self._past.shares(self._shares)
         choices = [self._others(past), *map(self._options, past.values())]
         least, most = _suffixes(choices, min), _suffixes(choices, max)
-        for name, count, low, high in zip(NAMES, said, least[0], most[0], strict=True):
+        for name, count, low, high in zip(NAMES, counts, least[0], most[0], strict=True):
             if not low <= count <= high:
                 span = str(low) if low == high else f"{low} to {high}"
-                return f"{count} nodes are said to be {name}, it is {span}"
-        left = {said}  # what the remaining nodes have to add
+                return f"{count} nodes are {name} in the status, it is {span}"
+        left = {counts}  # what the remaining nodes have to add
         for options, rest, top in zip(choices, least[1:], most[1:], strict=True):
             tried = {_less(sums, option) for sums in left for option in options}
             left = {sums for sums in tried if _between(rest, sums, top)}
             if len(left) > _MAX_SUMS:
                 return ""
-        return "" if left else f"{_named(said)} were never true together"
+        return "" if left else f"{_named(counts)} were never true together"
 
     def _others(self, changed: Iterable[str]) -> list[Sums]:
         """The possible sums of all unchanged nodes; some pods may become available just now."""
@@ -404,5 +404,5 @@ def _between(low: Sums, sums: Sums, high: Sums) -> bool:
     return all(map(le, low, sums)) and all(map(le, sums, high))
 
 
-def _named(said: Sums) -> str:
-    return ", ".join(f"{count} {name}" for count, name in zip(said, NAMES, strict=True))
+def _named(counts: Sums) -> str:
+    return ", ".join(f"{count} {name}" for count, name in zip(counts, NAMES, strict=True))

@@ -102,9 +102,9 @@ def _of_manifest(manifest: Object) -> str:
     strategy = spec.get("updateStrategy") or {}
     fields: dict[str, Any] = dict(strategy.get("rollingUpdate") or {})
     others = {key: spec[key] for key in sorted(spec) if key not in _USUAL}
-    said = " ".join(f"{key}={_short(value)}" for key, value in {**fields, **others}.items())
+    shown = " ".join(f"{key}={_short(value)}" for key, value in {**fields, **others}.items())
     what = f"DaemonSet {manifest['metadata']['name']} ({manifest['apiVersion']})"
-    return f"{what}: {strategy.get('type', 'RollingUpdate')} {said}".rstrip()
+    return f"{what}: {strategy.get('type', 'RollingUpdate')} {shown}".rstrip()
 
 
 def _short(value: object) -> str:

@@ -22,10 +22,10 @@ def shrink(
     promise: str,
     *,
     most: int = MOST_PLAYS,
-    told: Callable[[int], None] = lambda plays: None,
+    on_play: Callable[[int], None] = lambda plays: None,
 ) -> Plan:
-    """Reduce the plan while it breaks the same promise; `told` gets the number of plays."""
-    search = _Search(plan, promise, most, told)
+    """Reduce the plan while it breaks the same promise; `on_play` gets the number of plays."""
+    search = _Search(plan, promise, most, on_play)
     while search.plays < most and any(step(search) for step in _STEPS):
         pass
     return search.plan
@@ -34,12 +34,12 @@ def shrink(
 class _Search:
     """The state of a search: the smallest plan so far and the number of plays."""
 
-    def __init__(self, plan: Plan, promise: str, most: int, told: Callable[[int], None]) -> None:
+    def __init__(self, plan: Plan, promise: str, most: int, on_play: Callable[[int], None]) -> None:
         self.plan = plan
         self.plays = 0
         self._promise = promise
         self._most = most
-        self._told = told
+        self._on_play = on_play
         self._seen: set[bytes] = set()
 
     def attempt(self, candidate: Plan) -> bool:
@@ -51,7 +51,7 @@ class _Search:
         if not can_converge(candidate):
             return False
         self.plays += 1
-        self._told(self.plays)
+        self._on_play(self.plays)
         if all(
             violation.promise != self._promise for violation in play_safely(candidate).violations
         ):
@@ -175,9 +175,11 @@ def _is_bad(update: Action) -> bool:
 
 def _is_holding(plan: Plan) -> bool:
     """Whether a partition, pause or selector can hold nodes at a version that cannot work."""
-    said = [_rolling(each) for each in plan.manifests]
-    said += [_rolling({"spec": each.args["spec"]}) for each in plan.actions if _applies(each)]
-    return any(fields.get(name) for fields in said for name in ("partition", "paused", "selector"))
+    strategies = [_rolling(each) for each in plan.manifests]
+    strategies += [_rolling({"spec": each.args["spec"]}) for each in plan.actions if _applies(each)]
+    return any(
+        fields.get(name) for fields in strategies for name in ("partition", "paused", "selector")
+    )
 
 
 def _releases(plan: Plan, after: float) -> bool:

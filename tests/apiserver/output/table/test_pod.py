@@ -11,7 +11,7 @@ def status_of(pod: Object) -> str:
     return str(pod_row(pod, 0.0).cells[2])
 
 
-def test_the_first_container_has_the_last_word() -> None:
+def test_the_first_waiting_container_gives_the_status() -> None:
     waiting = [{"state": {"waiting": {"reason": reason}}} for reason in ("First", "Second")]
     assert status_of({"status": {"phase": "Pending", "containerStatuses": waiting}}) == "First"
 
