@@ -104,6 +104,7 @@ def lookup(name: str) -> TypeInfo:
 # --- The Advanced DaemonSet --------------------------------------------------------------------
 
 ADVANCED_DAEMONSET = "io.kruise.apps.DaemonSet"
+NATIVE_DAEMONSET = "io.k8s.api.apps.v1.DaemonSet"
 ADVANCED_SPEC = "io.kruise.apps.DaemonSetSpec"
 ADVANCED_STRATEGY = "io.kruise.apps.DaemonSetUpdateStrategy"
 ADVANCED_ROLLING = "io.kruise.apps.RollingUpdateDaemonSet"

@@ -54,6 +54,7 @@ COMMANDS: Final = {
         "undo": LazyCommand("everynode.cli.undo", "Go back to an earlier revision."),
     },
     "Look ahead": {
+        "lint": LazyCommand("everynode.cli.lint", "Check manifests for mistakes and risks."),
         "simulate": LazyCommand("everynode.cli.simulate", "See a rollout before it happens."),
     },
     "On your own cluster": {

@@ -62,7 +62,7 @@ def test_unknown_fields_are_found_at_any_depth() -> None:
     manifest = pod(imag="a", env=[{"name": "A", "valu": "b"}], resources={"limit": {}})
     manifest["spec"]["nodeSelector"] = {"anything": "goes"}
     manifest["metadata"] = {"nam": "x", "labels": {"any": "thing"}}
-    assert sorted(unknown_fields(manifest, POD)) == [
+    assert sorted(field.path for field in unknown_fields(manifest, POD)) == [
         "metadata.nam",
         "spec.containers[0].env[0].valu",
         "spec.containers[0].imag",
@@ -72,7 +72,7 @@ def test_unknown_fields_are_found_at_any_depth() -> None:
 
 def test_a_status_may_hold_what_it_likes_in_a_map_of_objects() -> None:
     claim = {"status": {"resourceClaimStatuses": [{"name": "a", "nam": "b"}]}}
-    assert list(unknown_fields(claim, POD)) == ["status.resourceClaimStatuses[0].nam"]
+    assert list(unknown_fields(claim, POD)) == [("status.resourceClaimStatuses[0].nam", "name")]
     assert list(unknown_fields([], POD)) == []
 
 

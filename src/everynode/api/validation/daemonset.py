@@ -8,7 +8,7 @@ from everynode.api import keys
 from everynode.api.daemonset import FieldError
 from everynode.api.defaults import default_daemonset, default_template
 from everynode.api.nulls import drop_nulls
-from everynode.api.types import ADVANCED_DAEMONSET
+from everynode.api.types import ADVANCED_DAEMONSET, NATIVE_DAEMONSET
 from everynode.api.validation import advanced, native
 from everynode.api.validation.accessors import section, sections, text
 from everynode.api.validation.field_errors import (
@@ -28,7 +28,6 @@ from everynode.api.validation.field_types import check_advanced_field_types, che
 from everynode.api.validation.metadata import check_metadata, check_metadata_update
 from everynode.api.validation.template import check_template
 
-_NATIVE: Final = "io.k8s.api.apps.v1.DaemonSet"
 # After an error with one of these reasons the API server skips the CEL rules, and says so.
 _SCHEMA_REASONS: Final = (NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID)
 _RULES_SKIPPED: Final = FieldError(
@@ -45,7 +44,7 @@ def validate_daemonset(daemonset: object) -> list[FieldError]:
     if wrong or not isinstance(daemonset, dict):
         return wrong
     if daemonset["apiVersion"] == keys.APPS_V1:
-        return list(check_field_types(daemonset, _NATIVE)) or [
+        return list(check_field_types(daemonset, NATIVE_DAEMONSET)) or [
             *check_metadata(section(daemonset, "metadata") or {}),
             *_check_native(default_daemonset(daemonset)),
         ]
@@ -63,7 +62,7 @@ def validate_update(old: Object, new: object) -> list[FieldError]:
         return wrong
     before, after = section(old, "metadata") or {}, section(new, "metadata") or {}
     if new["apiVersion"] == keys.APPS_V1:
-        return list(check_field_types(new, _NATIVE)) or [
+        return list(check_field_types(new, NATIVE_DAEMONSET)) or [
             *check_metadata_update(before, after),
             *native.check_selector_unchanged(
                 section(old, "spec") or {}, section(new, "spec") or {}
@@ -93,7 +92,7 @@ def validate_advanced_on_server(new: Object, old: Object | None = None) -> list[
 
 def _check_identity(daemonset: object) -> list[FieldError]:
     if not isinstance(daemonset, dict):
-        return list(check_field_types(daemonset, _NATIVE))
+        return list(check_field_types(daemonset, NATIVE_DAEMONSET))
     version, kind = daemonset.get("apiVersion"), daemonset.get("kind")
     if version not in _VERSIONS:
         return [unsupported("apiVersion", version, _VERSIONS)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from everynode.api.quantity import QuantityError, parse_quantity
 from everynode.api.types import (
@@ -64,8 +65,15 @@ def _check_object(value: object, name: str, path: str, *, strict: bool) -> Field
             yield required(here)
 
 
-def unknown_fields(value: object, name: str, path: str = "") -> Iterator[str]:
-    """The paths of all fields that the named type does not have."""
+class UnknownField(NamedTuple):
+    """A field that its type does not have, and the name that was perhaps meant."""
+
+    path: str
+    suggestion: str  # empty if no name is near
+
+
+def unknown_fields(value: object, name: str, path: str = "") -> Iterator[UnknownField]:
+    """All fields that the named type does not have."""
     info = lookup(name)
     if not isinstance(value, dict) or not info.fields:
         return
@@ -73,12 +81,13 @@ def unknown_fields(value: object, name: str, path: str = "") -> Iterator[str]:
         inner = f"{path}.{key}" if path else key
         field = info.fields.get(key)
         if field is None:
-            yield inner
+            near = difflib.get_close_matches(key, info.fields, n=1)
+            yield UnknownField(inner, near[0] if near else "")
         else:
             yield from _unknown(item, field, inner)
 
 
-def _unknown(value: object, field: FieldInfo, path: str) -> Iterator[str]:
+def _unknown(value: object, field: FieldInfo, path: str) -> Iterator[UnknownField]:
     if field.ref:
         yield from unknown_fields(value, field.ref, path)
     elif field.items is not None and isinstance(value, list):

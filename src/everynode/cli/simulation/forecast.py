@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from everynode.api.daemonset import DaemonSet, IntOrPercent, RollingUpdateType, UpdateStrategyType
+from everynode.api.validation.lint import unknown_field_findings
 from everynode.api.versions import decode_daemonset, flavour_of
 from everynode.cli.terminal.chart import MARGIN, WIDTH, draw
 from everynode.cli.terminal.manifest_files import read_daemonsets
@@ -35,6 +36,8 @@ _WRITE_KINDS = ("pods", "status", "events", "others")
 def print_forecast(options: dict[str, Any], *, as_json: bool) -> None:
     """Run the forecast and print it; raises UserError."""
     manifests = read_daemonsets(options["files"])
+    for finding in (each for manifest in manifests for each in unknown_field_findings(manifest)):
+        click.echo(f"warning: {finding.path}: {finding.message}", err=True)
     question = parse_question(manifests, options)
     progress = Progress(sys.stderr, SystemClock(), total=question.nodes, what="nodes")
 

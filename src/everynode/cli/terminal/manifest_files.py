@@ -25,16 +25,25 @@ def read_daemonsets(files: Sequence[str]) -> list[Object]:
 
 
 def read_objects(name: str) -> list[Object]:
-    """All objects in a file, in order, with a DaemonSet among them; raises UserError."""
-    text = _read(name)
-    name = "standard input" if name == "-" else name
-    found = list(_objects(name, text))
-    here = [each for each in found if is_daemonset(each)]
-    if not here:
-        raise UserError(f"{name} holds no DaemonSet")
-    for each in here:
-        _require_valid(name, each)
+    """All objects in a file, in order, with a valid DaemonSet among them; raises UserError."""
+    found = read_unchecked(name)
+    for each in found:
+        if is_daemonset(each):
+            _require_valid(display_name(name), each)
     return found
+
+
+def read_unchecked(name: str) -> list[Object]:
+    """All objects in a file, in order, with a DaemonSet among them; raises UserError."""
+    found = list(_objects(display_name(name), _read(name)))
+    if not any(is_daemonset(each) for each in found):
+        raise UserError(f"{display_name(name)} holds no DaemonSet")
+    return found
+
+
+def display_name(name: str) -> str:
+    """The name of a file for messages."""
+    return "standard input" if name == "-" else name
 
 
 def is_daemonset(manifest: Object) -> bool:

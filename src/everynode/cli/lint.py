@@ -1,0 +1,65 @@
+"""`everynode lint`: check manifests of DaemonSets without a cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from everynode.cli.terminal.output import output_option
+
+
+@click.command("lint")
+@click.option(
+    "-f",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="A manifest, or - for standard input; may be given several times.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too.")
+@output_option("json", "yaml")
+def command(*, files: Sequence[str], strict: bool, output: str) -> None:
+    """Check the DaemonSets in manifests: errors, unknown fields, and risks of a rollout.
+
+    No cluster is needed. The exit code is 1 if there is an error; with --strict, also if there is a
+    warning. Other objects in the files are ignored.
+
+    \b
+    In a pipeline:     everynode lint -f agent.yaml --strict
+    With kustomize:    kustomize build . | everynode lint -f -
+    For a program:     everynode lint -f agent.yaml -o json
+    """
+    # Late, as all that --help does not need.
+    import msgspec
+
+    from everynode.api.validation.lint import Finding, Severity, lint_daemonset
+    from everynode.cli.terminal.manifest_files import display_name, is_daemonset, read_unchecked
+    from everynode.cli.terminal.output import print_document
+    from everynode.cli.terminal.text import format_count
+
+    found: list[tuple[str, str, Finding]] = []
+    checked = 0
+    for name in files:
+        for manifest in filter(is_daemonset, read_unchecked(name)):
+            checked += 1
+            metadata = manifest.get("metadata")
+            who = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+            found += [(display_name(name), who, each) for each in lint_daemonset(manifest)]
+    if output:
+        items = [
+            {"file": name, "name": who, **msgspec.to_builtins(each)} for name, who, each in found
+        ]
+        print_document({"items": items}, output)
+    else:
+        for name, who, each in found:
+            click.echo(f"{name}: DaemonSet {who or 'without a name'}: {each}")
+    errors = sum(each.severity is Severity.ERROR for _, _, each in found)
+    warnings = len(found) - errors
+    if not output:
+        counts = f"{format_count(errors, 'error')}, {format_count(warnings, 'warning')}"
+        click.echo(f"{format_count(checked, 'DaemonSet')} checked: {counts}", err=True)
+    if errors or (strict and warnings):
+        sys.exit(1)

@@ -1,0 +1,50 @@
+"""`everynode lint` as people type it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from everynode.cli.lint import command
+from everynode.errors import UserError
+from tests.support.paths import ROOT
+
+EXAMPLE = ROOT / "examples" / "01-first-daemonset.yaml"
+
+
+def test_warnings_fail_only_when_strict() -> None:
+    result = CliRunner().invoke(command, ["-f", str(EXAMPLE)])
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{EXAMPLE}: DaemonSet log-agent: warning: ")
+    assert "1 DaemonSet checked: 0 errors, " in result.stderr
+    assert CliRunner().invoke(command, ["-f", str(EXAMPLE), "--strict"]).exit_code == 1
+
+
+def test_an_error_fails(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(EXAMPLE.read_text().replace("containers:", "contianers:"))
+    result = CliRunner().invoke(command, ["-f", str(path), "-o", "json"])
+    assert result.exit_code == 1
+    items = json.loads(result.stdout)["items"]
+    assert items[0]["severity"] == "error"
+    assert items[0]["path"] == "spec.template.spec.contianers"
+    assert "did you mean containers?" in items[0]["message"]
+
+
+def test_standard_input_and_several_documents() -> None:
+    text = (
+        f"{EXAMPLE.read_text()}\n---\nkind: ConfigMap\napiVersion: v1\n---\n{EXAMPLE.read_text()}"
+    )
+    result = CliRunner().invoke(command, ["-f", "-"], input=text)
+    assert result.stdout.startswith("standard input: DaemonSet log-agent: ")
+    assert result.stderr.startswith("2 DaemonSets checked")
+
+
+def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
+    missing = CliRunner().invoke(command, ["-f", str(tmp_path / "none.yaml")])
+    assert isinstance(missing.exception, UserError)
+    (tmp_path / "empty.yaml").write_text("kind: ConfigMap\n")
+    empty = CliRunner().invoke(command, ["-f", str(tmp_path / "empty.yaml")])
+    assert str(empty.exception).endswith("empty.yaml holds no DaemonSet")
