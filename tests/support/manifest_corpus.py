@@ -193,6 +193,11 @@ _BAD_SPECS: Table = (
     ("containers of one name", {"template": template(containers=_TWINS)}, (f"{POD_SPEC}.containers[1]",)),
     ("volumes of one name", {"template": template(volumes=[{"name": "a"}, {"name": "a"}])}, (f"{POD_SPEC}.volumes[1]",)),
     ("a container without a name", {"template": template(containers=[{"image": "a"}])}, (f"{POD_SPEC}.containers[0].name",)),
+    ("a container without an image", {"template": template(containers=[{"name": "a"}])}, (f"{POD_SPEC}.containers[0].image",)),
+    ("an init container without an image", {"template": template(initContainers=[{"name": "a"}])}, (f"{POD_SPEC}.initContainers[0].image",)),
+    ("a container without anything", {"template": template(containers=[{}])}, (f"{POD_SPEC}.containers[0].image", f"{POD_SPEC}.containers[0].name")),
+    ("a template without containers", {"template": {"metadata": {"labels": {"app": "agent"}}, "spec": {"nodeName": "a"}}}, (f"{POD_SPEC}.containers",)),
+    ("a template without a spec", {"template": {"metadata": {"labels": {"app": "agent"}}}}, (POD_SPEC,)),
 )
 
 _BAD_METADATA: Table = (

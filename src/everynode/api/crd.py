@@ -49,6 +49,10 @@ _OPAQUE: Final = frozenset(
 # Lists that server-side apply merges by name, as in the native kind.
 _NAMED_LISTS: Final = frozenset({"containers", "initContainers", "volumes"})
 
+_CONTAINER_LISTS: Final = ("containers", "initContainers")
+# Without these no pod can be made, so that no template may lack them.
+_REQUIRED: Final = {POD_TEMPLATE: ("spec",), f"{_CORE}PodSpec": ("containers",)}
+
 _LIMITS: Final = {"string": "maxLength", "array": "maxItems", "object": "maxProperties"}
 
 # Tools read these counts, and take one that is absent for something else than 0.
@@ -266,6 +270,8 @@ def _pod_part(name: str) -> Object:
     info = lookup(name)
     if name not in _OPAQUE and info.fields:
         made["properties"] = {key: _pod_field(key, field) for key, field in info.fields.items()}
+    if name in _REQUIRED:
+        made["required"] = list(_REQUIRED[name])
     return made
 
 
@@ -282,7 +288,7 @@ def _pod_field(name: str, field: FieldInfo) -> Object:
         made["items"] = _pod_field("", field.items)
         if name in _NAMED_LISTS:
             made |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
-            made["items"]["required"] = ["name"]
+            made["items"]["required"] = ["name", "image"] if name in _CONTAINER_LISTS else ["name"]
     if field.values is not None:
         made["additionalProperties"] = _pod_field("", field.values)
     if name == "restartPolicy" and field.enum:  # the pod's, not a container's

@@ -128,12 +128,29 @@ def _check_schema(daemonset: Object) -> list[FieldError]:
     # A write of the DaemonSet does not change the status, so it is not checked.
     written = {name: value for name, value in daemonset.items() if name != "status"}
     wrong = list(check_advanced_field_types(written, ADVANCED_DAEMONSET))
-    return wrong or [*_check_restart_policy(daemonset), *_check_named_lists(daemonset)]
+    return wrong or [
+        *_check_containers_given(daemonset),
+        *_check_restart_policy(daemonset),
+        *_check_named_lists(daemonset),
+    ]
 
 
 def _pod_spec(daemonset: Object) -> Object:
     template: Object = daemonset["spec"]["template"]
     return section(template, "spec") or {}
+
+
+def _check_containers_given(daemonset: Object) -> FieldErrors:
+    """No pod can be made of a template without containers, or of a container without an image."""
+    spec = daemonset["spec"]["template"].get("spec")
+    if spec is None:
+        yield required("spec.template.spec")
+    elif spec.get("containers") is None:
+        yield required("spec.template.spec.containers")
+    for kind in ("containers", "initContainers"):
+        for here, container in sections(spec or {}, kind, "spec.template.spec"):
+            if container.get("image") is None:
+                yield required(f"{here}.image")
 
 
 def _check_restart_policy(daemonset: Object) -> FieldErrors:
