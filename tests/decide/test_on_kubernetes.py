@@ -109,7 +109,12 @@ class Server:
             "phase": "Running",
             "conditions": [condition("ContainersReady"), condition("Ready", ready)],
             "containerStatuses": [
-                container_status(each["name"], each["image"], resources=each["resources"])
+                container_status(
+                    each["name"],
+                    each["image"],
+                    containerID=f"containerd://{each['image']}",
+                    resources=each["resources"],
+                )
                 for each in full["spec"]["containers"]
             ],
         }
@@ -183,7 +188,9 @@ async def test_the_native_controllers_revision_is_ours_byte_for_byte(server: Ser
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_pod_goes_through_its_life(server: Server) -> None:
-    ds = msgspec.structs.replace(advanced(msgspec.json.encode(TEMPLATE)), metadata=_meta())
+    hook = LifecycleHook(labels={"app": "agent"}, mark_not_ready=True)
+    ds = advanced(msgspec.json.encode(TEMPLATE), pre_delete=hook)
+    ds = msgspec.structs.replace(ds, metadata=_meta())
     (creation,) = choose_target(ds, [], {}).actions
     assert isinstance(creation, CreateRevision)
     stored = await server.post(REVISIONS, creation.body)
@@ -216,7 +223,6 @@ async def test_a_pod_goes_through_its_life(server: Server) -> None:
     assert "more" not in pod.metadata.labels
     assert available(pod)
 
-    hook = LifecycleHook(labels={"app": "agent"}, mark_not_ready=True)
     (stale,) = mark_preparing(first_look, hook, NOW)
     assert (await server.try_patch(stale))[0] == 409
     while marks := mark_preparing(pod, hook, NOW):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from everynode.api.keys import KRUISE_POD_READY
 from everynode.api.objects import Pod
 from everynode.api.times import seconds
 from everynode.kube import verbs
@@ -147,3 +148,17 @@ def _pod(name: str) -> dict[str, Any]:
 def _hungry(cpus: str, *, image: str = "agent:v1") -> dict[str, Any]:
     resources = {"requests": {"cpu": cpus}}
     return {"containers": [{"name": "agent", "image": image, "resources": resources}]}
+
+
+async def test_a_gate_that_only_the_template_names_is_opened(play: Play) -> None:
+    async with play(nodes=1) as stage:
+        gates = [{"conditionType": KRUISE_POD_READY}]
+        gated = daemonset("gated", template={"spec": {"readinessGates": gates}})
+        for manifest in (daemonset(), gated):
+            await stage.create(manifest)
+            await stage.until_complete(manifest)
+        found = {
+            pod["metadata"]["ownerReferences"][0]["name"]: pod["spec"].get("readinessGates")
+            for pod in await stage.raw_pods()
+        }
+        assert found == {"agent": None, "gated": gates}

@@ -6,7 +6,12 @@ import msgspec
 import pytest
 
 from everynode.api import keys
-from everynode.api.daemonset import DaemonSet, UpdateStrategy, UpdateStrategyType
+from everynode.api.daemonset import (
+    DaemonSet,
+    LifecycleHook,
+    UpdateStrategy,
+    UpdateStrategyType,
+)
 from everynode.decide.pods.build import OWN_SCHEDULER, build_pod
 from everynode.decide.pods.name import pod_name
 from tests.support.samples import advanced, container, native, revision, template
@@ -118,26 +123,30 @@ def test_a_toleration_of_the_template_is_kept_once() -> None:
     assert len(tolerations) == 7
 
 
+HOOK = LifecycleHook(labels={"hook": "yes"})
+MARKING = LifecycleHook(labels={"hook": "yes"}, mark_not_ready=True)
+
+
 @pytest.mark.parametrize(
-    ("strategy", "given", "expected"),
+    ("more", "given", "expected"),
     [
-        (None, [], [keys.KRUISE_POD_READY, keys.INPLACE_UPDATE_READY]),
-        (STANDARD, [], [keys.KRUISE_POD_READY]),
-        (UpdateStrategy(type=UpdateStrategyType.ON_DELETE), [], [keys.KRUISE_POD_READY]),
-        (None, ["mine"], ["mine", keys.KRUISE_POD_READY, keys.INPLACE_UPDATE_READY]),
-        (
-            None,
-            [keys.INPLACE_UPDATE_READY],
-            [keys.INPLACE_UPDATE_READY, keys.KRUISE_POD_READY],
-        ),
+        ({}, [], [keys.INPLACE_UPDATE_READY]),
+        ({"strategy": STANDARD}, [], []),
+        ({"strategy": STANDARD}, ["mine"], ["mine"]),
+        ({"strategy": STANDARD}, [keys.KRUISE_POD_READY], [keys.KRUISE_POD_READY]),
+        ({"strategy": UpdateStrategy(type=UpdateStrategyType.ON_DELETE)}, [], []),
+        ({"strategy": STANDARD, "pre_delete": HOOK}, [], []),
+        ({"strategy": STANDARD, "pre_delete": MARKING}, [], [keys.KRUISE_POD_READY]),
+        ({"pre_delete": MARKING}, [], [keys.KRUISE_POD_READY, keys.INPLACE_UPDATE_READY]),
+        ({}, ["mine"], ["mine", keys.INPLACE_UPDATE_READY]),
+        ({}, [keys.INPLACE_UPDATE_READY], [keys.INPLACE_UPDATE_READY]),
     ],
 )
-def test_readiness_gates_are_added_once(
-    strategy: UpdateStrategy | None, given: list[str], expected: list[str]
+def test_readiness_gates_are_added_once_where_something_uses_them(
+    more: dict[str, Any], given: list[str], expected: list[str]
 ) -> None:
     made = template(readinessGates=[{"conditionType": kind} for kind in given])
-    ds = advanced(made) if strategy is None else advanced(made, strategy=strategy)
-    assert gates(built(ds)) == expected
+    assert gates(built(advanced(made, **more))) == expected
 
 
 def test_the_count_of_failures_is_carried() -> None:

@@ -74,17 +74,26 @@ def _prepare(ds: DaemonSet, revision: Revision) -> PreparedPod:
     native = ds.flavour is Flavour.NATIVE
     made_at = revision.target_generation
     labelled = native and made_at is not None and template_generation(ds) is not None
-    in_place = (
-        ds.strategy.type is UpdateStrategyType.ROLLING
-        and ds.strategy.rolling is RollingUpdateType.IN_PLACE
-    )
-    gates = () if native else (keys.KRUISE_POD_READY,)
     return _prepare_template(
         revision.template,
         labels=(revision.hash, str(made_at) if labelled else ""),
         owner=(ds.flavour, ds.namespace, ds.name, ds.uid),
-        gates=(*gates, keys.INPLACE_UPDATE_READY) if in_place and not native else gates,
+        gates=() if native else _gates(ds),
     )
+
+
+def _gates(ds: DaemonSet) -> tuple[str, ...]:
+    """Return the readiness gates that the DaemonSet uses; each costs a write for every new pod."""
+    strategy, hook = ds.strategy, ds.pre_delete
+    in_place = (
+        strategy.type is UpdateStrategyType.ROLLING
+        and strategy.rolling is RollingUpdateType.IN_PLACE
+    )
+    used = (
+        (keys.KRUISE_POD_READY, hook is not None and hook.mark_not_ready),
+        (keys.INPLACE_UPDATE_READY, in_place),
+    )
+    return tuple(kind for kind, is_used in used if is_used)
 
 
 @lru_cache(maxsize=128)

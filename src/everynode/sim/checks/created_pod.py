@@ -8,6 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from everynode.api import keys
+from everynode.api.daemonset import DaemonSet, RollingUpdateType, UpdateStrategyType
 from everynode.api.objects import Pod, Toleration
 from everynode.api.taints import find_untolerated_taint
 from everynode.kube.requests import Request
@@ -92,6 +93,7 @@ class CreatedPod(Check):
             check = _judge_forged if pod.hash in self.record.forged else why_not_create
             fault = check(oracle, pod, held_at)
             fault = fault or _judge_tolerations(oracle, node, commit.cause.request)
+            fault = fault or _judge_gates(ds, oracle.templates.get(pod.hash), pod)
             if not fault:
                 return ""
             first = first or fault
@@ -141,6 +143,19 @@ def why_not_create(oracle: Oracle, pod: Pod, held_at: list[bytes]) -> str:
         return "R8: the first installation has not come to the node yet"
     waiting = [each for each in oracle.staying(node) if each.hash == pod.hash]
     return "S2: the node has one already" if waiting else ""
+
+
+def _judge_gates(ds: DaemonSet, template: bytes | None, pod: Pod) -> str:
+    """The pod has the readiness gates that are used, and no others: each costs a write."""
+    spec = msgspec.json.decode(template or b"{}").get("spec") or {}
+    used = {gate["conditionType"] for gate in spec.get("readinessGates") or ()}
+    rolling = ds.strategy.type is UpdateStrategyType.ROLLING
+    if rolling and ds.strategy.rolling is RollingUpdateType.IN_PLACE:
+        used.add(keys.INPLACE_UPDATE_READY)
+    if ds.pre_delete is not None and ds.pre_delete.mark_not_ready:
+        used.add(keys.KRUISE_POD_READY)
+    found = {gate.condition_type for gate in pod.spec.readiness_gates}
+    return "" if found == used else f"L3: its readiness gates are {sorted(found)}"
 
 
 def _judge_tolerations(oracle: Oracle, node: str, request: Request) -> str:
