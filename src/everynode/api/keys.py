@@ -49,6 +49,8 @@ FAILURES: Final = "everynode.io/failures"
 REPLACED_SICK: Final = "everynode.io/replaced-sick"
 PULLER: Final = "everynode.io/puller"
 PULLED: Final = "everynode.io/pulled"
+# On pods of the Advanced kind: cluster-autoscaler then treats them as it treats native daemon pods.
+AUTOSCALER_DAEMON_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 FIELD_MANAGER: Final = "everynode"
 
 # Kubernetes' alphabet for generated names: no vowels, so that no words are formed

@@ -53,7 +53,7 @@ def test_a_pod_has_the_template_the_hash_and_one_owner() -> None:
         "name": pod_name("agent", "ds-uid", "n1", "abc"),
         "namespace": "system",
         "labels": {"app": "agent", keys.REVISION_HASH: "abc"},
-        "annotations": {"note": "x"},
+        "annotations": {"note": "x", keys.AUTOSCALER_DAEMON_POD: "true"},
         "finalizers": ["example.io/wait"],
         "ownerReferences": [
             {
@@ -151,8 +151,18 @@ def test_readiness_gates_are_added_once_where_something_uses_them(
 
 def test_the_count_of_failures_is_carried() -> None:
     annotations = built(advanced(template()), failures="3")["metadata"]["annotations"]
-    assert annotations == {keys.FAILURES: "3"}
-    assert "annotations" not in built(advanced(template()))["metadata"]
+    assert annotations == {keys.FAILURES: "3", keys.AUTOSCALER_DAEMON_POD: "true"}
+    assert keys.FAILURES not in built(advanced(template()))["metadata"]["annotations"]
+
+
+def test_a_cluster_autoscaler_is_told_that_an_advanced_pod_is_a_daemon_pod() -> None:
+    assert built(advanced(template()))["metadata"]["annotations"] == {
+        "cluster-autoscaler.kubernetes.io/daemonset-pod": "true"
+    }
+    assert "annotations" not in built(native(template()))["metadata"]
+    said = {"annotations": {keys.AUTOSCALER_DAEMON_POD: "false"}}
+    own = msgspec.json.encode({"metadata": said, "spec": {"containers": [container()]}})
+    assert built(advanced(own))["metadata"]["annotations"] == said["annotations"]
 
 
 def test_the_name_follows_what_is_replaced_and_who_is_in_the_way() -> None:
@@ -165,7 +175,7 @@ def test_pods_of_one_revision_differ_only_in_name_and_node() -> None:
     first = built(ds, failures=1)
     second = build_pod(ds, revision(ds.template, "abc"), "n2")
     assert second["spec"]["affinity"]["nodeAffinity"][REQUIRED] != PIN
-    assert "annotations" not in second["metadata"]
+    assert keys.FAILURES not in second["metadata"]["annotations"]
     assert built(ds, failures=1) == first
 
 

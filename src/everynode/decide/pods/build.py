@@ -120,6 +120,9 @@ def _prepare_template(
     for name in ("annotations", "finalizers"):
         if given.get(name):
             metadata[name] = given[name]
+    annotated = metadata.get("annotations", {})
+    if flavour is not Flavour.NATIVE and isinstance(annotated, dict):
+        metadata["annotations"] = {keys.AUTOSCALER_DAEMON_POD: "true", **annotated}
     spec = as_object(decoded.get("spec"))
     if is_list(spec.get("tolerations")):
         spec["tolerations"] = with_daemon_tolerations_json(
