@@ -1,4 +1,4 @@
-"""Questions about quotas and network policies, which are kept."""
+"""Questions about quotas, network policies and flow schemas, which are kept."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from tests.agreement.question import SPACE, TABLE, Object, Question, ask, get, m
 
 QUOTAS: Final = f"{SPACE}/resourcequotas"
 POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/NS/networkpolicies"
+FLOWS: Final = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+HANDLED: Final = "ours warns that all requests are handled alike, and writes no status"
 WARNED: Final = "ours warns that nothing counts the usage"
 COUNTED: Final = {"status": {"hard": {"pods": "3", "limits.cpu": "2"}, "used": {"pods": "1"}}}
 
@@ -19,6 +21,17 @@ def quota(name: str, **hard: object) -> Object:
 
 def policy(name: str, **spec: object) -> Object:
     return {**meta(name), "spec": {"podSelector": {"matchLabels": {"a": "b"}}, **spec}}
+
+
+def flow(name: str, level: str = "workload-high", **spec: object) -> Object:
+    account = {"name": "a", "namespace": "b"}
+    subject = {"kind": "ServiceAccount", "serviceAccount": account}
+    rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True}
+    rules = [{"subjects": [subject], "resourceRules": [rule]}]
+    return {
+        **meta(name),
+        "spec": {"priorityLevelConfiguration": {"name": level}, "rules": rules, **spec},
+    }
 
 
 KEPT: Final[list[Question]] = [
@@ -44,4 +57,18 @@ KEPT: Final[list[Question]] = [
     get(f"{POLICIES}/all", accept=TABLE),
     get(POLICIES),
     ask("DELETE", f"{POLICIES}/p"),
+    ask("POST", FLOWS, flow("agreed-flow"), differs=HANDLED),
+    get(f"{FLOWS}/agreed-flow", only="spec"),
+    ask("POST", FLOWS, flow("bad-flow", level="")),
+    ask("POST", FLOWS, flow("bad-flow", matchingPrecedence=10_001)),
+    ask("POST", FLOWS, flow("bad-flow", matchingPrecedence=-1)),
+    ask("POST", f"{FLOWS}?fieldValidation=Strict", flow("odd-flow", odd=1)),
+    ask(
+        "PATCH",
+        f"{FLOWS}/agreed-flow",
+        {"spec": {"matchingPrecedence": 7}},
+        MERGE_PATCH,
+        only="spec",
+    ),
+    ask("DELETE", f"{FLOWS}/agreed-flow"),
 ]

@@ -1,4 +1,4 @@
-"""Installation: CRD, Namespace, RBAC and Deployment, in the order in which they are applied."""
+"""Installation: CRD, Namespace, RBAC, FlowSchemas, Deployment, in the order they are applied."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 from everynode.api.crd import crd
 from everynode.install.deployment import controller_objects
+from everynode.install.flow_schemas import flow_schemas
 from everynode.install.metadata import LABELS, Object, new_object, with_labels
 from everynode.install.rbac import rbac_objects
 
@@ -32,6 +33,7 @@ def install_objects(options: InstallOptions) -> list[Object]:
     if not _BUILT_IN.fullmatch(options.namespace):
         found.append(_namespace(options.namespace))
     found += rbac_objects(options.namespace, native=options.native)
+    found += flow_schemas(options.namespace)
     if options.image:
         found += controller_objects(options.namespace, image=options.image, native=options.native)
     return found

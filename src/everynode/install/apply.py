@@ -39,13 +39,16 @@ RESOURCES: Final = {
         Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
         Resource(_RBAC, "v1", "roles", "Role"),
         Resource(_RBAC, "v1", "rolebindings", "RoleBinding"),
+        Resource(
+            "flowcontrol.apiserver.k8s.io", "v1", "flowschemas", "FlowSchema", namespaced=False
+        ),
         Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
         Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
         Resource("apps", "v1", "deployments", "Deployment"),
     )
 }
 # Kinds that only protect the controller: skipped if the server does not have them.
-_OPTIONAL_KINDS: Final = ("NetworkPolicy", "ResourceQuota")
+_OPTIONAL_KINDS: Final = ("FlowSchema", "NetworkPolicy", "ResourceQuota")
 
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 

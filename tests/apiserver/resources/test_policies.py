@@ -1,4 +1,4 @@
-"""Quotas and network policies are kept, so that manifests apply."""
+"""Quotas, network policies and flow schemas are kept, so that manifests apply."""
 
 from __future__ import annotations
 
@@ -30,3 +30,16 @@ async def test_network_policy_gets_its_directions_and_protocols(cluster: Cluster
     assert made["spec"]["policyTypes"] == ["Ingress", "Egress"]
     assert made["spec"]["egress"] == [{"ports": [{"protocol": "TCP", "port": 53}]}]
     assert made["metadata"]["generation"] == 1
+
+
+FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+
+
+async def test_flow_schema_is_kept_with_a_warning_that_requests_are_handled_alike(
+    cluster: Cluster,
+) -> None:
+    spec = {"priorityLevelConfiguration": {"name": "workload-high"}, "rules": []}
+    answer = await cluster.post(FLOWS, {"metadata": {"name": "f"}, "spec": spec})
+    assert answer.body["spec"]["matchingPrecedence"] == 1000
+    assert answer.body["metadata"]["generation"] == 1
+    assert "handles all requests alike" in answer.headers["warning"]

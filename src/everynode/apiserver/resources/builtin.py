@@ -17,7 +17,11 @@ from everynode.apiserver.resources.events_leases_revisions import (
 from everynode.apiserver.resources.namespaces import NamespaceStrategy
 from everynode.apiserver.resources.nodes import NodeStrategy
 from everynode.apiserver.resources.pods import PodStrategy
-from everynode.apiserver.resources.policies import NetworkPolicyStrategy, ResourceQuotaStrategy
+from everynode.apiserver.resources.policies import (
+    FlowSchemaStrategy,
+    NetworkPolicyStrategy,
+    ResourceQuotaStrategy,
+)
 from everynode.apiserver.resources.rbac_and_config import (
     ClusterRoleStrategy,
     ConfigMapStrategy,
@@ -89,7 +93,7 @@ def _review(group: str, kind: str) -> Kind:
 @cache
 def builtin_kinds() -> tuple[Kind, ...]:
     """Return all built-in kinds: core first, then by group as kube-apiserver lists them."""
-    return (*_core(), *_apps(), *_others())
+    return (*_core(), *_apps(), *_others(), *_policies())
 
 
 def _core() -> tuple[Kind, ...]:
@@ -187,6 +191,19 @@ def _others() -> tuple[Kind, ...]:
         _review("authentication.k8s.io", "SelfSubjectReview"),
         _review("authorization.k8s.io", "SelfSubjectAccessReview"),
         _review("authorization.k8s.io", "SelfSubjectRulesReview"),
+    )
+
+
+def _policies() -> tuple[Kind, ...]:
+    return (
+        _kind(
+            "flowcontrol.apiserver.k8s.io/v1",
+            "FlowSchema",
+            "flowschemas",
+            FlowSchemaStrategy(),
+            namespaced=False,
+            subresources=(status_subresource("FlowSchema"),),
+        ),
         _kind(
             "networking.k8s.io/v1",
             "NetworkPolicy",

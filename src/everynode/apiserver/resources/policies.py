@@ -1,17 +1,18 @@
-"""Strategies of ResourceQuotas and NetworkPolicies, which are stored but not enforced."""
+"""Strategies of ResourceQuotas, NetworkPolicies and FlowSchemas: stored but not enforced."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from everynode.api.daemonset import FieldError
 from everynode.api.defaults import write_quantity
 from everynode.api.quantity import parse_quantity
-from everynode.api.validation.field_errors import AT_LEAST_0, invalid
+from everynode.api.validation.field_errors import AT_LEAST_0, invalid, required
 from everynode.api.validation.selector import check_selector
 from everynode.apiserver.resources.strategy import ResourceStrategy, StrategyContext
 
 Object = dict[str, Any]
+_LAST_PRECEDENCE: Final = 10_000
 
 
 class ResourceQuotaStrategy(ResourceStrategy):
@@ -69,6 +70,52 @@ class NetworkPolicyStrategy(ResourceStrategy):
     ) -> list[FieldError]:
         """Check the same."""
         return self.validate_create(new, context)
+
+
+class FlowSchemaStrategy(ResourceStrategy):
+    """FlowSchemas: a warning says that all requests are handled alike."""
+
+    status = True
+    generation = True
+
+    def default(self, obj: Object) -> Object:
+        """Default the precedence."""
+        spec = {**(obj.get("spec") or {})}
+        if not spec.get("matchingPrecedence"):
+            spec["matchingPrecedence"] = 1000
+        return {**obj, "spec": spec}
+
+    def prepare_create(self, obj: Object, context: StrategyContext) -> None:
+        """Start with an empty status, at the first generation."""
+        super().prepare_create(obj, context)
+        obj["status"] = {}
+
+    def validate_create(self, obj: Object, context: StrategyContext) -> list[FieldError]:
+        """Check that a priority level is named and that the precedence is in its range."""
+        faults = _flow_faults(obj["spec"])
+        if not faults:
+            context.warn("the embedded cluster keeps FlowSchemas but handles all requests alike")
+        return faults
+
+    def validate_update(
+        self, new: Object, old: Object, context: StrategyContext
+    ) -> list[FieldError]:
+        """Check the same."""
+        return _flow_faults(new["spec"])
+
+
+def _flow_faults(spec: Object) -> list[FieldError]:
+    faults = []
+    if not (spec.get("priorityLevelConfiguration") or {}).get("name"):
+        path = "spec.priorityLevelConfiguration.name"
+        faults.append(required(path, "must reference a priority level"))
+    precedence = spec["matchingPrecedence"]
+    path = "spec.matchingPrecedence"
+    if precedence <= 0:
+        faults.append(invalid(path, precedence, "must be a positive value"))
+    if precedence > _LAST_PRECEDENCE:
+        faults.append(invalid(path, precedence, f"must not be greater than {_LAST_PRECEDENCE}"))
+    return faults
 
 
 def _amount_faults(hard: Object) -> list[FieldError]:

@@ -158,6 +158,18 @@ def network_policy_row(obj: Object, now: float) -> Row:
     return Row([name_of(obj), shown, age_of(obj, now)])
 
 
+def flow_schema_row(obj: Object, now: float) -> Row:
+    """A flow schema, its priority level, and whether that is missing."""
+    spec = get_object(obj, "spec")
+    level = get_object(spec, "priorityLevelConfiguration").get("name", "")
+    method = get_object(spec, "distinguisherMethod").get("type", NONE)
+    conditions = get_object(obj, "status").get("conditions") or []
+    dangling = [each["status"] for each in conditions if each.get("type") == "Dangling"]
+    missing = dangling[0] if dangling else "?"
+    precedence = spec.get("matchingPrecedence", 0)
+    return Row([name_of(obj), level, precedence, method, age_of(obj, now), missing])
+
+
 def binding_row(obj: Object, now: float) -> Row:
     """A role binding of either scope, with its subjects."""
     role = get_object(obj, "roleRef")

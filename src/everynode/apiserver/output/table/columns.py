@@ -151,6 +151,16 @@ _LAYOUTS: Final[dict[str, Layout]] = {
         cells.disruption_budget_row,
     ),
     "resourcequotas": Layout(_columns("Request", "Limit", "Age"), cells.quota_row),
+    "flowschemas.flowcontrol.apiserver.k8s.io": Layout(
+        _columns(
+            "PriorityLevel",
+            "MatchingPrecedence",
+            "DistinguisherMethod",
+            "Age",
+            "MissingPL",
+        ),
+        cells.flow_schema_row,
+    ),
     "networkpolicies.networking.k8s.io": Layout(
         _columns("Pod-Selector", "Age"), cells.network_policy_row
     ),
