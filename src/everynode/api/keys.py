@@ -18,6 +18,7 @@ POD_TEMPLATE_GENERATION: Final = "pod-template-generation"
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
+CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
 
 # Keys of the Advanced DaemonSet
 PROGRESSIVE_CREATE: Final = "daemonset.kruise.io/progressive-create-pod"
@@ -37,6 +38,10 @@ READY: Final = "Ready"
 CONTAINERS_READY: Final = "ContainersReady"
 INPLACE_UPDATE_READY: Final = "InPlaceUpdateReady"
 KRUISE_POD_READY: Final = "KruisePodReady"
+
+# Finalizers of the garbage collector
+FOREGROUND_DELETION: Final = "foregroundDeletion"
+ORPHAN_DEPENDENTS: Final = "orphan"
 
 # The only field of a node that match_fields can select
 NODE_NAME_FIELD: Final = "metadata.name"

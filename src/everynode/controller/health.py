@@ -36,7 +36,7 @@ class AddressError(ValueError):
     """An address that cannot be listened on; the message is one line with what to do."""
 
 
-class WatchState(Protocol):
+class CheckedWatch(Protocol):
     """The fields of a watch that the health checks read."""
 
     resource: Resource
@@ -51,7 +51,7 @@ class WatchState(Protocol):
         ...
 
 
-def is_moving(watch: WatchState, clock: Clock) -> Check:
+def is_moving(watch: CheckedWatch, clock: Clock) -> Check:
     """Return the liveness check of a watch: it still sends or receives."""
 
     def check() -> str:
@@ -61,7 +61,7 @@ def is_moving(watch: WatchState, clock: Clock) -> Check:
     return check
 
 
-def is_fresh(watch: WatchState, clock: Clock) -> Check:
+def is_fresh(watch: CheckedWatch, clock: Clock) -> Check:
     """Return the readiness check of a watch: its cache is up to date."""
 
     def check() -> str:
@@ -91,7 +91,7 @@ class Health:
         """Add a readiness check: the process is not ready while it fails."""
         self._ready[name] = check
 
-    def add_watch(self, watch: WatchState, clock: Clock) -> None:
+    def add_watch(self, watch: CheckedWatch, clock: Clock) -> None:
         """Add both checks of a watch; several watches may be of the same kind."""
         first = f"watch-{watch.resource.full_name}"
         others = sum(name.startswith(first) for name in self._live)

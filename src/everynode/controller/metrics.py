@@ -41,7 +41,7 @@ _Labels = tuple[str, ...]
 _Family = TypeVar("_Family", CounterMetricFamily, GaugeMetricFamily)
 
 
-class WatchState(Protocol):
+class MeasuredWatch(Protocol):
     """The fields of a watch that metrics are made from."""
 
     resource: Resource
@@ -140,7 +140,7 @@ class Metrics:
         text = "DaemonSets that wait to be reconciled."
         self.registry.register(_OnDemand(lambda: [_gauge("queue_depth", text, depth())]))
 
-    def follow_watches(self, watches: Sequence[WatchState]) -> None:
+    def follow_watches(self, watches: Sequence[MeasuredWatch]) -> None:
         """Export how old the caches may be."""
         self.registry.register(_OnDemand(lambda: _ask_watches(watches, self._clock)))
 
@@ -224,7 +224,7 @@ def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"everynode_{name}", text, value=value)
 
 
-def _ask_watches(watches: Sequence[WatchState], clock: Clock) -> list[Metric]:
+def _ask_watches(watches: Sequence[MeasuredWatch], clock: Clock) -> list[Metric]:
     """Return the age of each cache; of two watches of one kind, the older counts."""
     ages: dict[_Labels, float] = {}
     whole: dict[_Labels, bool] = {}

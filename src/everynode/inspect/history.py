@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from everynode.api.daemonset import FieldError
+from everynode.api.keys import CHANGE_CAUSE
 from everynode.api.objects import ControllerRevision, Pod
 from everynode.api.times import seconds
 from everynode.decide.plan import Plan
 from everynode.decide.revisions.target import Revision, read_revision, read_without_template
 from everynode.inspect.fleet import RevisionInfo
 from everynode.inspect.rows import revision_of
-
-CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
 
 
 class StoredRevision(msgspec.Struct, frozen=True):

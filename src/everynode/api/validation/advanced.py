@@ -31,8 +31,10 @@ from everynode.api.validation.field_errors import (
 )
 from everynode.api.validation.names import pattern_rule
 from everynode.api.validation.selector import (
+    EMPTY_SELECTOR,
     EXISTS_HAS_NO_VALUES,
     IN_NEEDS_VALUES,
+    LABELS_DIFFER,
     UNKNOWN_OPERATOR,
 )
 
@@ -77,8 +79,6 @@ TYPES_DIFFER: Final = "must be the same as rollingUpdateType"
 SURGE_AND_UNAVAILABLE: Final = "may not be set when maxUnavailable is non-zero"
 NO_SURGE_IN_PLACE: Final = "may not be set when rollingUpdateType is InPlaceIfPossible"
 BOTH_ZERO: Final = "cannot be 0 when maxSurge is 0"
-EMPTY_SELECTOR: Final = "empty selector is invalid for daemonset"
-LABELS_DIFFER: Final = "`selector` does not match template `labels`"
 NO_DEADLINE: Final = "activeDeadlineSeconds in DaemonSet is not Supported"
 NO_UPDATE_HOOK: Final = "a DaemonSet has no in-place update hook, only preDelete"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -19,10 +19,12 @@ from everynode.api.validation.field_errors import (
     required,
     unsupported,
 )
-from everynode.api.validation.selector import check_selector, selector_matches
-
-EMPTY_SELECTOR: Final = "empty selector is invalid for daemonset"
-LABELS_DIFFER: Final = "`selector` does not match template `labels`"
+from everynode.api.validation.selector import (
+    EMPTY_SELECTOR,
+    LABELS_DIFFER,
+    check_selector,
+    selector_matches,
+)
 
 
 def check_native_fields(spec: Object, path: str = "spec") -> FieldErrors:

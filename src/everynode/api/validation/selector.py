@@ -20,6 +20,8 @@ from everynode.api.validation.metadata import check_labels
 IN_NEEDS_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
 EXISTS_HAS_NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 UNKNOWN_OPERATOR = "not a valid selector operator"
+EMPTY_SELECTOR = "empty selector is invalid for daemonset"
+LABELS_DIFFER = "`selector` does not match template `labels`"
 
 
 def check_selector(selector: Object, path: str) -> FieldErrors:

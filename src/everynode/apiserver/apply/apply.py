@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from everynode.api import types
+from everynode.api.keys import LAST_APPLIED
 from everynode.apiserver.apply import field_set, managed_fields
 from everynode.apiserver.apply import merge as merging
 from everynode.apiserver.apply.diff import compare
@@ -28,7 +29,6 @@ from everynode.apiserver.schema.type_tree import TypeNode
 
 Object = dict[str, Any]
 
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 # The manager that may take over the fields of its own earlier client-side applies.
 KUBECTL: Final = "kubectl"
 BEFORE_FIRST_APPLY: Final = "before-first-apply"

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from everynode.api.keys import FOREGROUND_DELETION, ORPHAN_DEPENDENTS
 from everynode.api.times import format_time, parse_time
 from everynode.apiserver import errors
 from everynode.apiserver.output.representation import representation_for
@@ -22,8 +23,6 @@ from everynode.kube.requests import Response
 
 Object = dict[str, Any]
 
-FOREGROUND: Final = "foregroundDeletion"
-ORPHAN: Final = "orphan"
 _DELETE_OPTIONS: Final = NestedKind(
     "", "v1", "DeleteOptions", ObjectType("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
 )
@@ -247,8 +246,8 @@ def _with_propagation_finalizers(
         policy = "Orphan" if options.orphan_dependents else "Background"
     if policy is None:
         return present
-    rest = [name for name in present if name not in (FOREGROUND, ORPHAN)]
-    wanted = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(policy, [])
+    rest = [name for name in present if name not in (FOREGROUND_DELETION, ORPHAN_DEPENDENTS)]
+    wanted = {"Foreground": [FOREGROUND_DELETION], "Orphan": [ORPHAN_DEPENDENTS]}.get(policy, [])
     if wanted and wanted[0] in present:
         return present
     return rest + wanted

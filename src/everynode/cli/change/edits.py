@@ -7,14 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
+from everynode.api.keys import RESTARTED_AT
 from everynode.api.nulls import drop_nulls
 from everynode.api.template_equality import normalise
 from everynode.errors import UserError
 
 Object = dict[str, Any]
 
-CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
-RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
 ALL_CONTAINERS: Final = "*"
 
 

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from everynode.api.daemonset import UpdateStrategyType
+from everynode.api.keys import CHANGE_CAUSE
 from everynode.cli.access.cluster import Cluster, open_cluster
 from everynode.cli.access.daemonset_names import (
     FoundDaemonSet,
@@ -20,7 +21,7 @@ from everynode.cli.access.daemonset_names import (
     list_daemonsets,
     short_name,
 )
-from everynode.cli.change.edits import CHANGE_CAUSE, Edit, Object
+from everynode.cli.change.edits import Edit, Object
 from everynode.cli.change.options import ChangeOptions
 from everynode.cli.terminal.output import print_document
 from everynode.errors import UsageError, UserError

@@ -16,8 +16,9 @@ from typing import Final
 
 import msgspec
 
+from everynode.api.keys import FOREGROUND_DELETION, ORPHAN_DEPENDENTS
 from everynode.clock import Clock
-from everynode.components.controllers.owner_graph import FOREGROUND, ORPHAN, GraphObject, OwnerGraph
+from everynode.components.controllers.owner_graph import GraphObject, OwnerGraph
 from everynode.components.discovery import ServerResources, discover
 from everynode.components.guard import log_errors
 from everynode.components.informers import SharedInformers
@@ -349,7 +350,7 @@ class GarbageCollector:
                 await self._set_owners(dependent, left)
             except NotFound:
                 continue
-        await self._drop_finalizer(owner, ORPHAN)
+        await self._drop_finalizer(owner, ORPHAN_DEPENDENTS)
 
     async def _await_dependents(self, owner: GraphObject) -> None:
         blocking = self.graph.blocking_dependents(owner.uid)
@@ -357,7 +358,7 @@ class GarbageCollector:
             if not dependent.deleting:
                 self._enqueue(dependent.uid)
         if not blocking:
-            await self._drop_finalizer(owner, FOREGROUND)
+            await self._drop_finalizer(owner, FOREGROUND_DELETION)
 
     async def _set_owners(self, item: GraphObject, owners: list[FullOwnerReference]) -> None:
         meta: dict[str, object] = {"uid": item.uid, "resourceVersion": item.version}
@@ -385,9 +386,9 @@ class GarbageCollector:
 
 def _propagation_policy(item: GraphObject) -> str:
     """The propagation policy that an object's finalizers ask for, or empty."""
-    if ORPHAN in item.finalizers:
+    if ORPHAN_DEPENDENTS in item.finalizers:
         return "Orphan"
-    return "Foreground" if FOREGROUND in item.finalizers else ""
+    return "Foreground" if FOREGROUND_DELETION in item.finalizers else ""
 
 
 def _is_path_segment(name: str) -> bool:

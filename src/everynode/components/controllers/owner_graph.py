@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
+from everynode.api.keys import FOREGROUND_DELETION, ORPHAN_DEPENDENTS
 from everynode.components.objects import FullOwnerReference, FullPodMeta, PartialMeta
 from everynode.kube.resources import Resource
-
-FOREGROUND: Final = "foregroundDeletion"
-ORPHAN: Final = "orphan"
 
 
 @dataclass(slots=True)
@@ -37,12 +34,12 @@ class GraphObject:
     @property
     def awaits_dependents(self) -> bool:
         """Whether it is deleted in the foreground: it stays until its dependents are gone."""
-        return self.deleting and FOREGROUND in self.finalizers
+        return self.deleting and FOREGROUND_DELETION in self.finalizers
 
     @property
     def orphans_dependents(self) -> bool:
         """Whether it is deleted with propagation policy Orphan."""
-        return self.deleting and ORPHAN in self.finalizers
+        return self.deleting and ORPHAN_DEPENDENTS in self.finalizers
 
 
 @dataclass(slots=True)

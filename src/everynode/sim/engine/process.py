@@ -17,7 +17,7 @@ from everynode.sim.faults.next_release import NEXT, grown
 from everynode.sim.faults.transport import FaultyTransport
 from everynode.sim.history.record import Record
 
-LEASES: Final = "kube-system"
+LEASE_NAMESPACE: Final = "kube-system"
 # When idle, most requests are lease renewals; half as many suffice here.
 TERMS: Final = LeaseTimes(retry=4.0)
 
@@ -49,7 +49,11 @@ class Process:
         leadership: Leadership | None = None
         if elected:
             leadership = Election(
-                self.transport, self.clock, identity=self.clock.uid(), namespace=LEASES, terms=TERMS
+                self.transport,
+                self.clock,
+                identity=self.clock.uid(),
+                namespace=LEASE_NAMESPACE,
+                terms=TERMS,
             )
         options = ControllerOptions(native=True, forgiving=False)
         if edition == NEXT:
