@@ -9,7 +9,7 @@ import pytest
 
 from everynode.cli.node import command
 from everynode.kube import verbs
-from everynode.kube.resources import NODES
+from everynode.kube.resources import NODES, PODS
 from tests.cli.test_up import ask
 from tests.support.commands import Up, started, typed
 
@@ -39,6 +39,35 @@ def test_nodes_are_stopped_slowed_pressed_and_started(up: Up) -> None:
     assert told(up, "node-0001") == {"stopped": "true", "slow": "2.5", "pressure": "disk"}
     assert typed(command, up, "start", "node-0001", "node-0002").exit_code == 0
     assert told(up, "node-0001") == told(up, "node-0002") == {}
+
+
+def test_nodes_join_are_drained_rebooted_and_removed(up: Up) -> None:
+    assert typed(command, up, "add", "2", "--label", "pool=new").stdout == (
+        "node/node-0004 created\nnode/node-0005 created\n"
+    )
+    [node] = ask(up, verbs.get(NODES, "node-0004"))
+    labels = node["metadata"]["labels"]
+    assert (labels["pool"], labels["topology.kubernetes.io/zone"]) == ("new", "zone-a")
+    pod = {
+        "metadata": {"name": "one"},
+        "spec": {"nodeName": "node-0005", "containers": [{"name": "a", "image": "a:1"}]},
+    }
+    ask(up, verbs.create(PODS, pod, namespace="default"))
+    drained = typed(command, up, "drain", "node-0005")
+    assert drained.stdout == "node/node-0005 drained: 1 pod evicted\n"
+    [node] = ask(up, verbs.get(NODES, "node-0005"))
+    assert node["spec"]["unschedulable"] is True
+    assert typed(command, up, "remove", "node-0005").stdout.startswith("node/node-0005 deleted")
+    [nodes] = ask(up, verbs.list_page(NODES))
+    assert "node-0005" not in [each["metadata"]["name"] for each in nodes["items"]]
+    assert typed(command, up, "reboot", "node-0004").stdout == "node/node-0004 reboots\n"
+    assert told(up, "node-0004")["boot"]
+    assert typed(command, up, "remove", "node-0004").exit_code == 0
+
+
+@pytest.mark.parametrize("wrong", [("add", "0"), ("add", "--label", "x")])
+def test_wrong_numbers_and_labels_are_refused(up: Up, wrong: tuple[str, ...]) -> None:
+    assert typed(command, up, *wrong).exit_code == 2
 
 
 def test_a_node_is_slowed_by_a_number_only(up: Up) -> None:

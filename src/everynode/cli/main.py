@@ -29,7 +29,9 @@ COMMANDS: Final = {
     "Try it, without a cluster": {
         "demo": LazyCommand("everynode.cli.demo", "Watch a canary rollout; ends by itself."),
         "up": LazyCommand("everynode.cli.up", "Start a cluster of simulated nodes for kubectl."),
-        "node": LazyCommand("everynode.cli.node", "Stop, start or slow down a simulated node."),
+        "node": LazyCommand(
+            "everynode.cli.node", "Stop, slow down, drain, add or remove simulated nodes."
+        ),
         "image": LazyCommand(
             "everynode.cli.image", "Break or mend an image of a simulated cluster."
         ),

@@ -1,23 +1,26 @@
-"""`everynode node`: stop, start, slow down simulated nodes, or put them under pressure."""
+"""`everynode node`: trouble for simulated nodes, and what drains, autoscalers and reboots do."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import click
 
 from everynode.cli.access.connection import connect
 from everynode.cli.access.options import connection_options
-from everynode.cli.serving.simulated_nodes import annotate_node
+from everynode.cli.serving import simulated_nodes
+from everynode.cli.terminal.text import format_count
 from everynode.clock import SystemClock
 from everynode.components.objects import ANNOTATION_PREFIX
+from everynode.kube.client import Client
 
 
 @click.group("node")
 def command() -> None:
-    """Stop, start or slow down a simulated node.
+    """Stop, slow down, reboot, drain, add or remove simulated nodes.
 
-    The same can be done with kubectl, by annotations:
+    Most of it can be done with kubectl, by annotations:
 
     \b
     kubectl annotate node node-0001 sim.everynode.io/stopped=true
@@ -37,7 +40,7 @@ def stop(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
 @connection_options
 def start(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
     """Let each NODE work normally again: not stopped, not slow, not under pressure."""
-    words = dict.fromkeys(("stopped", "slow", "pressure", "not-ready"))
+    words = dict.fromkeys(("stopped", "slow", "pressure", "not-ready", "boot"))
     _annotate(nodes, words, "started", kubeconfig=kubeconfig, context=context)
 
 
@@ -67,6 +70,64 @@ def press(*, node: str, resource: str, kubeconfig: str, context: str) -> None:
     _annotate((node,), words, f"under {resource} pressure", kubeconfig=kubeconfig, context=context)
 
 
+@command.command(short_help="Reboot nodes: all containers on them start again.")
+@click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
+@connection_options
+def reboot(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
+    """Reboot each NODE: it is silent for 20 seconds, then all its containers start again."""
+    words = {"boot": SystemClock().uid()}
+    _annotate(nodes, words, "reboots", kubeconfig=kubeconfig, context=context)
+
+
+@command.command(short_help="Cordon nodes and evict every pod on them.")
+@click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
+@connection_options
+def drain(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
+    """Cordon each NODE and evict every pod on it, those of DaemonSets too.
+
+    PodDisruptionBudgets are respected. `kubectl uncordon NODE` ends it.
+    """
+
+    async def drain_all(client: Client) -> None:
+        for name in nodes:
+            evicted = await simulated_nodes.drain(client, name)
+            click.echo(f"node/{name} drained: {format_count(evicted, 'pod')} evicted")
+
+    _run(drain_all, kubeconfig=kubeconfig, context=context)
+
+
+@command.command(short_help="Let nodes join, as an autoscaler does.")
+@click.argument("number", metavar="[N]", type=click.IntRange(1, 1000), default=1)
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label for them.")
+@connection_options
+def add(*, number: int, labels: tuple[str, ...], kubeconfig: str, context: str) -> None:
+    """Let N nodes join, one by default; they are named after those that are there."""
+    pairs = [label.partition("=") for label in labels]
+    if not all(key and equals for key, equals, _ in pairs):
+        raise click.UsageError("--label: give KEY=VALUE")
+
+    async def add_all(client: Client) -> None:
+        given = {key: value for key, _, value in pairs}
+        for name in await simulated_nodes.add(client, number, given):
+            click.echo(f"node/{name} created")
+
+    _run(add_all, kubeconfig=kubeconfig, context=context)
+
+
+@command.command(short_help="Remove nodes, as an autoscaler does.")
+@click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
+@connection_options
+def remove(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
+    """Remove each NODE as the cluster autoscaler does: taint it, evict its pods, delete it."""
+
+    async def remove_all(client: Client) -> None:
+        for name in nodes:
+            evicted = await simulated_nodes.remove(client, name)
+            click.echo(f"node/{name} deleted: {format_count(evicted, 'pod')} evicted")
+
+    _run(remove_all, kubeconfig=kubeconfig, context=context)
+
+
 def _annotate(
     nodes: tuple[str, ...],
     words: dict[str, str] | dict[str, str | None],
@@ -77,10 +138,17 @@ def _annotate(
 ) -> None:
     annotations = {f"{ANNOTATION_PREFIX}{key}": value for key, value in words.items()}
 
-    async def annotate_all() -> None:
-        async with connect(SystemClock(), kubeconfig=kubeconfig, context=context) as client:
-            for name in nodes:
-                await annotate_node(client, name, annotations)
-                click.echo(f"node/{name} {done}")
+    async def annotate_all(client: Client) -> None:
+        for name in nodes:
+            await simulated_nodes.annotate_node(client, name, annotations)
+            click.echo(f"node/{name} {done}")
 
-    asyncio.run(annotate_all())
+    _run(annotate_all, kubeconfig=kubeconfig, context=context)
+
+
+def _run(change: Callable[[Client], Awaitable[None]], *, kubeconfig: str, context: str) -> None:
+    async def connected() -> None:
+        async with connect(SystemClock(), kubeconfig=kubeconfig, context=context) as client:
+            await change(client)
+
+    asyncio.run(connected())

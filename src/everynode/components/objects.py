@@ -182,6 +182,7 @@ class NodeAnnotations(
         "slow": f"{ANNOTATION_PREFIX}slow",
         "pressure": f"{ANNOTATION_PREFIX}pressure",
         "not_ready": f"{ANNOTATION_PREFIX}not-ready",
+        "boot": f"{ANNOTATION_PREFIX}boot",
     },
 ):
     """The annotations of a node that control its simulated kubelet."""
@@ -190,6 +191,7 @@ class NodeAnnotations(
     slow: str = ""
     pressure: str = ""
     not_ready: str = ""
+    boot: str = ""
 
 
 class FullNodeMeta(objects.NodeMeta, frozen=True):

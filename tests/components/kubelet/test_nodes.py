@@ -84,3 +84,25 @@ def test_a_node_reports_the_capacity_of_its_machine() -> None:
     assert node["status"]["capacity"]["cpu"] == "4"
     assert node["status"]["capacity"]["memory"] == "1048576Ki"
     assert node["status"]["allocatable"]["pods"] == "5"
+
+
+@virtual
+async def test_a_reboot_restarts_every_container_and_keeps_the_pods() -> None:
+    async with running(ComponentOptions(nodes=1)) as world:
+        await world.create(PODS, pod_body("one"))
+        before = await world.ready("one")
+        boot = {"metadata": {"annotations": {"sim.everynode.io/boot": "1"}}}
+        await world.patch(NODES, "node-0001", boot)
+        await world.pass_time(10)
+        silent = await world.get(PODS, "one")
+        assert silent["status"]["containerStatuses"][0]["restartCount"] == 0
+        await world.pass_time(15)
+        after = await world.ready("one")
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+        [status] = after["status"]["containerStatuses"]
+        assert status["restartCount"] == 1
+        assert status["lastState"]["terminated"]["exitCode"] == 255
+        await world.patch(NODES, "node-0001", {"metadata": {"annotations": {"other": "x"}}})
+        await world.pass_time(60)
+        again = await world.get(PODS, "one")
+        assert again["status"]["containerStatuses"][0]["restartCount"] == 1

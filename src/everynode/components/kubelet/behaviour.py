@@ -16,8 +16,9 @@ WORDS are `fail=pull|crash|probe|exit|stuck|none`, `pull=SECONDS`, `start=SECOND
 
 Annotations of a node: `sim.everynode.io/stopped: "true"` stops its kubelet,
 `sim.everynode.io/slow: "5"` makes everything on it take five times as long,
-`sim.everynode.io/not-ready: "true"` makes its kubelet report NotReady, and
-`sim.everynode.io/pressure: memory` (or `disk`, `pid`) makes it report pressure and evict pods.
+`sim.everynode.io/not-ready: "true"` makes its kubelet report NotReady,
+`sim.everynode.io/pressure: memory` (or `disk`, `pid`) makes it report pressure and evict pods, and
+every new value of `sim.everynode.io/boot` reboots it: its containers end and start again.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ class Behaviour:
     ready: float = 0.0  # from there to ready, in addition to its probes' initial delays
     stop: float = 1.0
     resize: float = 1.0
+    boot: float = 20.0  # how long a node that reboots is silent
     crash: float = 1.0  # how long a crashing or exiting container runs
     back_off: tuple[float, float] = (10.0, 300.0)  # of pulls and of crashed containers
     heartbeat_grace: float = 40.0  # until a node without heartbeats becomes Unknown

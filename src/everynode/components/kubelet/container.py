@@ -13,6 +13,7 @@ from everynode.components.kubelet.images import ImageStore, container_id
 from everynode.components.objects import FullContainer
 from everynode.components.timers import NEVER
 
+_LOST_EXIT_CODE: Final = 255  # what containerd reports of a container that a reboot ended
 NEVER_PULL: Final = "ErrImageNeverPull"
 
 
@@ -195,6 +196,17 @@ class SimulatedContainer:
         self._ready_at = self._exit_at = NEVER
         self.state = ContainerState.STOPPING
         self.due_at = now + self.pod.real_seconds(self._stop_seconds())
+
+    def restart_after_boot(self, now: float) -> None:
+        """The node has rebooted: the run, or what was prepared for it, is lost."""
+        if self.state in (ContainerState.NEW, ContainerState.ENDED):
+            return
+        if self.running:
+            self._record_termination(now, _LOST_EXIT_CODE)
+            if not self.pod.restarts_after(_LOST_EXIT_CODE):
+                self.state, self.due_at = ContainerState.ENDED, NEVER
+                return
+        self._restart_from_pull(now)
 
     def advance(self, now: float) -> None:
         """Do everything that is due."""

@@ -31,6 +31,7 @@ class SimulatedNode:
         "address",
         "allocatable",
         "api_object",
+        "booting",
         "eviction_scheduled",
         "image_store",
         "name",
@@ -47,7 +48,8 @@ class SimulatedNode:
         self.image_store = ImageStore()
         self.pods: dict[str, SimulatedPod] = {}  # by uid
         self.slow = 1.0  # everything takes this many times as long
-        self.stopped = False  # whether the kubelet is stopped
+        self.stopped = False  # whether the kubelet is stopped, or the node reboots
+        self.booting = False
         self.write_in_flight = False  # a write of the node's status
         self.eviction_scheduled = False  # a timer will evict a pod if there still is pressure
         self.allocatable: dict[str, int] = {}
@@ -75,7 +77,7 @@ class SimulatedNode:
         """The API object has changed."""
         self.api_object = api_object
         self.slow = parse_slow_factor(api_object.metadata.annotations.slow or "1")
-        self.stopped = api_object.stopped
+        self.stopped = api_object.stopped or self.booting
         self.allocatable = parse_amounts(api_object.status.allocatable)
 
     def allocate_address(self, uid: str, preferred: str = "") -> str:

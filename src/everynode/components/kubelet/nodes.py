@@ -139,7 +139,10 @@ class SimulatedNodes:
             self._add_node(after)
             return
         was_stopped = node.stopped
+        boot = node.api_object.metadata.annotations.boot
         node.update(after)
+        if after.metadata.annotations.boot not in ("", boot) and not node.stopped:
+            self._reboot(node)
         if was_stopped and not node.stopped:
             self._catch_up(node)
         self._write_status(node)
@@ -166,6 +169,25 @@ class SimulatedNodes:
             self._next_index -= 1
             index = self._indexes[name] = self._next_index
         return index
+
+    def _reboot(self, node: SimulatedNode) -> None:
+        """The node is silent for a while; then its kubelet starts the containers again."""
+        node.booting = node.stopped = True
+        behaviour = self._settings.behaviour
+        takes = behaviour.scaled(behaviour.boot * node.slow)
+        self._timers.call_later(takes, partial(self._finish_boot, node))
+
+    def _finish_boot(self, node: SimulatedNode) -> None:
+        if self._nodes.get(node.name) is not node:
+            return
+        node.booting = False
+        node.update(node.api_object)
+        now = self._timers.now()
+        for pod in node.pods.values():
+            pod.restart_containers(now)
+        if not node.stopped:
+            self._catch_up(node)
+            self._write_status(node)
 
     def _catch_up(self, node: SimulatedNode) -> None:
         """A stopped kubelet runs again: it sees what has changed meanwhile."""

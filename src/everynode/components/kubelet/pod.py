@@ -327,6 +327,16 @@ class SimulatedPod:
         self.state, self.due_at = PodState.FINISHED, NEVER
         self.reported.dirty = True
 
+    def restart_containers(self, now: float) -> None:
+        """The node has rebooted: no container runs any more, and each starts again."""
+        if self.state is PodState.TERMINATING:
+            self.due_at = now
+        elif self.state is PodState.ACTIVE:
+            for container in self.containers:
+                container.restart_after_boot(now)
+            self._set_due_at()
+        self.reported.dirty = True
+
     def begin_resize(self, now: float, refusal: tuple[str, str] | None) -> None:
         """Change the resources after a while, or note why the node refuses it."""
         wanted = requested_resources(self.containers)
