@@ -78,6 +78,7 @@ kubernetes: ## Build the real Kubernetes binaries once per machine
 	hack/kubernetes/build
 	hack/kubectl-old/build
 	hack/suites/build
+	hack/gitops/build
 
 deploy: $(STAMP) ## Generate deploy/ from what `everynode install` applies
 	$(BIN)/everynode install --print --image everynode:$$($(BIN)/everynode --version | awk '{print $$NF}') > deploy/everynode.yaml.new

@@ -15,6 +15,7 @@ from everynode.apiserver.resources.builtin import builtin_kinds
 from everynode.install import InstallOptions, install_objects
 from everynode.install.yaml_output import as_yaml
 from tests.support.containerfile import TEXT, instructions
+from tests.support.gitops import OURS, run_lua
 from tests.support.paths import ROOT
 
 IMAGE = f"everynode:{everynode.__version__}"
@@ -89,3 +90,44 @@ def test_the_images_python_is_one_that_we_support() -> None:
     assert tag is not None
     assert needed is not None
     assert int(tag[1]) >= int(needed[1])
+
+
+# --- Argo CD -----------------------------------------------------------------------------------
+
+_KIND = "apps.kruise.io_DaemonSet"
+
+
+def _lua(name: str) -> str:
+    return (OURS / name).read_text(encoding="utf-8")
+
+
+def test_the_configuration_of_argocd_is_made_of_the_lua_beside_it() -> None:
+    data = yaml.safe_load((OURS / "argocd-cm.yaml").read_text(encoding="utf-8"))["data"]
+    assert data[f"resource.customizations.health.{_KIND}"] == _lua("health.lua")
+    actions = yaml.safe_load(data[f"resource.customizations.actions.{_KIND}"])
+    assert actions["discovery.lua"] == _lua("actions/discovery.lua")
+    made = {each["name"]: each["action.lua"] for each in actions["definitions"]}
+    assert made == {name: _lua(f"actions/{name}.lua") for name in ("pause", "resume")}
+
+
+@pytest.mark.parametrize("strategy", [None, {"type": "RollingUpdate"}, {"rollingUpdate": {}}])
+def test_argocd_can_pause_and_resume(strategy: dict[str, object] | None) -> None:
+    def possible(obj: dict[str, object]) -> list[str]:
+        found = run_lua(_lua("actions/discovery.lua"), obj)
+        return sorted(name for name, action in found.items() if not action["disabled"])
+
+    running: dict[str, object] = {"spec": {"updateStrategy": strategy} if strategy else {}}
+    assert possible(running) == ["pause"]
+    paused = run_lua(_lua("actions/pause.lua"), running)
+    assert paused["spec"]["updateStrategy"]["rollingUpdate"] == {"paused": True}
+    assert possible(paused) == ["resume"]
+    resumed = run_lua(_lua("actions/resume.lua"), paused)
+    assert resumed["spec"]["updateStrategy"]["rollingUpdate"] == {"paused": False}
+
+
+def test_argocd_offers_no_pause_where_pods_are_updated_by_hand() -> None:
+    found = run_lua(
+        _lua("actions/discovery.lua"), {"spec": {"updateStrategy": {"type": "OnDelete"}}}
+    )
+    assert found["pause"]["disabled"]
+    assert found["resume"]["disabled"]
