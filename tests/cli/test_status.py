@@ -86,7 +86,18 @@ def test_a_terminal_gets_colours_and_lines_that_fit(rollouts: Up, columns: int) 
     assert max(len(line) for line in lines) <= columns
 
 
-def in_terminal(command: list[str], columns: int) -> tuple[str, int]:
+def test_a_terminal_is_asked_which_of_two_sets_is_meant(rollouts: Up) -> None:
+    words = ["status", "net", "--kubeconfig", str(rollouts.kubeconfig)]
+    command = [sys.executable, "-m", "everynode", *words]
+    screen, code = in_terminal(command, 80, question="Which one", answer="ds/net")
+    assert code == 0
+    assert "There are two DaemonSets net. Which one (ads/net, ds/net):" in screen
+    assert "\x1b[1mds/net\x1b[0m \x1b[32m\x1b[1mcomplete" in screen
+
+
+def in_terminal(
+    command: list[str], columns: int, *, question: str = "", answer: str = ""
+) -> tuple[str, int]:
     """Run a command in a terminal of that width; return what it wrote, and its exit code."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -99,6 +110,9 @@ def in_terminal(command: list[str], columns: int) -> tuple[str, int]:
             written += os.read(terminal, 65536)
         except OSError:  # the end, on Linux
             break
+        if question and question.encode() in written:
+            os.write(terminal, f"{answer}\n".encode())
+            question = ""
     _, status = os.waitpid(pid, 0)
     os.close(terminal)
     return written.decode(), os.waitstatus_to_exitcode(status)

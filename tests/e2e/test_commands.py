@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
+from everynode.kube.resources import Resource
 from tests.e2e.conftest import Play
 from tests.support.stage import Stage, daemonset
 
@@ -75,6 +77,61 @@ async def test_a_bad_rollout_is_seen_with_every_command(
         assert f"everynode history {short(version)}" in why
         code, changed = await here.run("everynode", "history", "agent", "--diff", "1", "2")
         assert "+  - image: agent:never-ready" in changed
+
+
+@pytest.mark.parametrize(
+    "play", [pytest.param("kubernetes", marks=pytest.mark.kubernetes)], indirect=True
+)
+async def test_a_reader_with_few_rights_is_told_which_are_missing(
+    play: Play, tmp_path: Path
+) -> None:
+    async with play(nodes=2) as stage:
+        await stage.start(daemonset(), 2)
+        assert stage.serve is not None
+        reader = impersonating("reader", await stage.serve(tmp_path), tmp_path)
+        here = Shell(reader, stage.namespace)
+        assert await here.run("everynode", "status", "agent") == (1, "")
+        await stage.make(ROLES, role(stage.namespace))
+        await stage.make(BINDINGS, binding(stage.namespace))
+        code, picture = await here.run("everynode", "status", "agent")
+        assert code == 0
+        assert "2 of 2 nodes updated, 2 available" in picture
+        assert "you lack the permission to list nodes;" in picture
+        code, listed = await here.run("everynode", "nodes", "agent", "-o", "name")
+        assert (code, listed) == (0, "node/node-0001\nnode/node-0002\n")
+
+
+def impersonating(user: str, kubeconfig: str, folder: Path) -> str:
+    """Write a kubeconfig with which one has the rights of another user."""
+    config = yaml.safe_load(Path(kubeconfig).read_text())
+    config["users"][0]["user"]["as"] = user
+    path = folder / user
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+
+
+def role(namespace: str) -> dict[str, object]:
+    """Pods, revisions and DaemonSets may be read, in one namespace; nodes may not."""
+    kinds = [("", "pods"), ("apps", "controllerrevisions")]
+    kinds += [("apps", "daemonsets"), ("apps.kruise.io", "daemonsets")]
+    rules = [
+        {"apiGroups": [group], "resources": [kind], "verbs": ["get", "list"]}
+        for group, kind in kinds
+    ]
+    return {"metadata": {"name": "reader", "namespace": namespace}, "rules": rules}
+
+
+def binding(namespace: str) -> dict[str, object]:
+    group = "rbac.authorization.k8s.io"
+    return {
+        "metadata": {"name": "reader", "namespace": namespace},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": "reader"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "reader"}],
+    }
 
 
 def short(version: str) -> str:
