@@ -46,6 +46,12 @@ def test_an_untolerated_no_schedule_taint_lets_a_pod_stay() -> None:
     assert found == Eligibility(False, True, "taint gpu=true:NoSchedule is not tolerated")
 
 
+@pytest.mark.parametrize("key", ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"])
+def test_a_node_that_an_autoscaler_deletes_keeps_its_pod_and_gets_no_new_one(key: str) -> None:
+    found = asked(on={"taints": (Taint(key, "", "NoSchedule"),)})
+    assert (found.should_run, found.should_continue) == (False, True)
+
+
 def test_an_untolerated_no_execute_taint_lets_none_stay() -> None:
     found = asked(on={"taints": (GPU, NO_EXECUTE)})
     assert found == Eligibility(False, False, "taint gpu=true:NoExecute is not tolerated")
