@@ -13,8 +13,10 @@ import yaml
 from click.testing import CliRunner
 
 from everynode.cli.run import command
+from everynode.decide.pods.build import OWN_SCHEDULER
 from everynode.errors import UsageError, UserError
-from everynode.kube.resources import ADVANCED, DAEMONSETS
+from everynode.kube import verbs
+from everynode.kube.resources import ADVANCED, DAEMONSETS, PODS
 from tests.cli.test_up import ask, daemonset, until_ready
 from tests.support.commands import Up, everynode, kubeconfig, started
 
@@ -51,6 +53,24 @@ def test_it_serves_a_cluster_that_was_started_without_a_controller(up: Up) -> No
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=30)[1] == b""
     assert process.returncode == 0
+
+
+def test_without_a_scheduler_it_creates_pods_with_a_node_name(up: Up) -> None:
+    path = ("--kubeconfig", str(up.kubeconfig))
+    assert everynode("install", *path).returncode == 0
+    arguments = [sys.executable, "-m", "everynode", "run", *path, *NOWHERE, "--log-level", "error"]
+    with subprocess.Popen([*arguments, "--no-schedule-daemonset-pods"]) as process:
+        ask(up, daemonset(ADVANCED, "bound"))
+        until_ready(up, ADVANCED, "bound", 3)
+        [pods] = ask(up, verbs.list_page(PODS))
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+    schedulers = [
+        pod["spec"]["schedulerName"]
+        for pod in pods["items"]
+        if pod["metadata"]["ownerReferences"][0]["name"] == "bound"
+    ]
+    assert schedulers == [OWN_SCHEDULER] * 3
 
 
 def test_credentials_that_are_not_accepted_end_it(up: Up, tmp_path: Path) -> None:

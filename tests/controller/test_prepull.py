@@ -69,6 +69,7 @@ class Stand:
             self.clock,
             informers=Informers([Flavour.ADVANCED]),
             always=False,
+            by_scheduler=True,
             queue=self.queue,
             reporter=self.notebook,
         )

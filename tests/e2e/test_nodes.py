@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from everynode.controller.run import ControllerOptions
+from everynode.decide.pods.build import OWN_SCHEDULER
 from everynode.kube import verbs
 from everynode.kube.requests import Request
 from everynode.kube.resources import NODES, PODS
@@ -197,3 +199,25 @@ async def test_a_narrowed_template_moves_pods_within_the_budget(play: Play) -> N
 
 def _at_once(namespace: str, name: str) -> Request:
     return verbs.delete(PODS, name, namespace=namespace, grace_seconds=0)
+
+
+@pytest.mark.parametrize("version", [NATIVE, "apps.kruise.io/v1beta1"])
+async def test_pods_are_placed_by_node_name_where_no_scheduler_is_to_do_it(
+    play: Play, version: str
+) -> None:
+    async with play(nodes=2) as stage:
+        await stage.stop_controller()
+        stage.start_controller(
+            ControllerOptions(
+                native=True, namespace=stage.namespace, forgiving=False, by_scheduler=False
+            )
+        )
+        manifest = daemonset(api_version=version, rolling={"maxUnavailable": 1})
+        await stage.start(manifest, 2)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until_running("agent:v2", 2)
+        await stage.until_complete(manifest)
+        assert stage.running("agent:v2") == ["node-0001", "node-0002"]
+        for pod in await stage.raw_pods():
+            # No scheduler has this name, so that none has bound the pod.
+            assert pod["spec"]["schedulerName"] == OWN_SCHEDULER

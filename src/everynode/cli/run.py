@@ -66,6 +66,13 @@ class RunOptions:
     "apps.kruise.io/image-predownload-parallelism.",
 )
 @click.option(
+    "--schedule-daemonset-pods/--no-schedule-daemonset-pods",
+    default=True,
+    show_default=True,
+    help="Leave it to the scheduler to bind new pods. Otherwise they are created with nodeName, "
+    "without regard to what fits on the node.",
+)
+@click.option(
     "--leader-elect/--no-leader-elect",
     default=True,
     show_default=True,
@@ -113,6 +120,7 @@ def command(
     native: bool,
     no_advanced: bool,
     pull_ahead: bool,
+    schedule_daemonset_pods: bool,
     leader_elect: bool,
     lease_namespace: str,
     health_address: str,
@@ -144,6 +152,7 @@ def command(
         advanced=not no_advanced,
         namespace=namespace,
         pull_always=pull_ahead,
+        by_scheduler=schedule_daemonset_pods,
         instance=socket.gethostname(),  # in a pod, the name of the pod
     )
     options = RunOptions(

@@ -45,6 +45,7 @@ class PrePull:
         *,
         informers: Informers,
         always: bool,
+        by_scheduler: bool,
         queue: ReconcileQueue,
         reporter: Reporter,
     ) -> None:
@@ -52,6 +53,7 @@ class PrePull:
         self._clock = clock
         self._informers = informers
         self._always = always  # for every DaemonSet, not only for those with the annotation
+        self._by_scheduler = by_scheduler
         self._queue = queue
         self._reporter = reporter
         self._next_at: dict[str, float] = {}
@@ -123,6 +125,7 @@ class PrePull:
             settings=settings,
             now=now,
             start=may_start(state.ds, settings, desired=len(pods), updated_ready=ready),
+            by_scheduler=self._by_scheduler,
         )
 
     async def _execute(self, state: DaemonSetState, pulls: PullPlan) -> None:

@@ -67,6 +67,7 @@ class Reconciler:
         prepull: PrePull,
         dry_runs: DryRuns,
         reporter: Reporter,
+        by_scheduler: bool = True,
     ) -> None:
         self._clock = clock
         self._informers = informers
@@ -79,6 +80,7 @@ class Reconciler:
         self._prepull = prepull
         self._dry_runs = dry_runs
         self._reporter = reporter
+        self._by_scheduler = by_scheduler
         self._choices: dict[str, TargetChoice] = {}  # the target revision, by DaemonSet
         self._failures: dict[str, Failures] = {}  # reconciles that raised, by DaemonSet
         self._missing = MissingPods()
@@ -185,6 +187,7 @@ class Reconciler:
                 choice.target,
                 revisions,
                 choice.from_hash,
+                by_scheduler=self._by_scheduler,
                 extra_defaults=self._history.extra_defaults,
             )
         )

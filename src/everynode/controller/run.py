@@ -43,6 +43,7 @@ class ControllerOptions:
     native: bool = False
     namespace: str = ""  # all namespaces when empty
     pull_always: bool = False  # pull images ahead for every DaemonSet
+    by_scheduler: bool = True  # a scheduler binds new pods; otherwise they are created bound
     forgiving: bool = True  # an unexpected exception in one DaemonSet does not stop the others
     instance: str = ""  # the name of this pod or host, shown in Events where known
     # Set on templates before they are compared, beside the defaults of our own table.
@@ -201,9 +202,11 @@ class Controller:
                 clock,
                 informers=informers,
                 always=self._options.pull_always,
+                by_scheduler=self._options.by_scheduler,
                 queue=queue,
                 reporter=reporter,
             ),
             dry_runs=DryRuns(client, clock, queue=queue, reporter=reporter),
             reporter=reporter,
+            by_scheduler=self._options.by_scheduler,
         )

@@ -4,6 +4,7 @@ from typing import Any
 
 from everynode.api import keys
 from everynode.api.daemonset import LabelSelector
+from everynode.decide.pods.build import OWN_SCHEDULER
 from everynode.decide.pods.pull_pod import COMMAND, ImagePull, build_pull_pod, pull_pod_name
 from everynode.decide.revisions.ownership import Claim, claim
 from tests.support.samples import advanced, read_pod, revision, template
@@ -84,3 +85,11 @@ def test_each_node_and_revision_has_its_own_pull_pod() -> None:
 def test_parts_of_the_wrong_type_are_left_out() -> None:
     spec = built(tolerations="all", os="windows", hostNetwork="yes")["spec"]
     assert len(spec["tolerations"]) == 6
+
+
+def test_a_pull_pod_is_bound_by_its_node_name_where_no_scheduler_is_to_do_it() -> None:
+    ds, pulls = advanced(template()), (ImagePull("agent:2"),)
+    made = build_pull_pod(
+        ds, revision(template()), "n1", pulls=pulls, timeout=60, by_scheduler=False
+    )
+    assert (made["spec"]["nodeName"], made["spec"]["schedulerName"]) == ("n1", OWN_SCHEDULER)

@@ -58,8 +58,7 @@ def build_pod(
     spec = dict(ready.spec)
     spec["affinity"] = pin_to_node(node, affinity=ready.affinity, preferred=ready.preferred)
     if not by_scheduler:
-        spec["schedulerName"] = OWN_SCHEDULER
-        spec["nodeName"] = node
+        spec |= bound_to_node(node)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
@@ -68,6 +67,11 @@ def pin_to_node(node: str, *, affinity: Mapping[str, Any], preferred: Mapping[st
     field = {"key": NODE_NAME_FIELD, "operator": "In", "values": [node]}
     required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     return {**affinity, "nodeAffinity": {**preferred, _REQUIRED: required}}
+
+
+def bound_to_node(node: str) -> Object:
+    """Return the fields of a pod's spec that bind it to the node without a scheduler."""
+    return {"schedulerName": OWN_SCHEDULER, "nodeName": node}
 
 
 def _prepare(ds: DaemonSet, revision: Revision) -> PreparedPod:

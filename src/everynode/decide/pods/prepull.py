@@ -116,33 +116,43 @@ def plan_pulls(
     settings: PullSettings,
     now: float,
     start: bool = True,
+    by_scheduler: bool = True,
 ) -> PullPlan:
     """Finish existing pull pods and create new ones, by node name descending like updates.
 
     `revisions` are by hash. `start` is the result of `may_start`.
     """
     ordered = sorted(places, key=lambda place: place.node, reverse=True)
-    actions: list[PodAction] = []
-    wakes: list[float] = []
-    done = total = active = 0
-    waiting: list[tuple[PullNode, tuple[ImagePull, ...]]] = []
-    for place in ordered:
-        pulls = pulls_for(place, target, revisions)
-        noted = place.pod is not None and place.pod.metadata.annotations.pulled == target.hash
-        total += bool(pulls)
-        done += bool(pulls) and noted
-        if place.pull_pod is not None:
-            settled = next_pull_write(ds, place, target, settings=settings, now=now)
-            if settled is not None:
-                actions.append(settled)
-            elif not place.pull_pod.terminating:
-                wakes.append(deadline(place.pull_pod, settings))
-            active += settled is None or isinstance(settled, PatchPod)
-        elif pulls and not noted:
-            waiting.append((place, pulls))
+    wanting = [(each, pulls) for each in ordered if (pulls := pulls_for(each, target, revisions))]
+    existing = [each for each in ordered if each.pull_pod is not None]
+    writes = [next_pull_write(ds, each, target, settings=settings, now=now) for each in existing]
+    # A pull pod whose result is written down is deleted by the next plan, and counts until then.
+    active = sum(not isinstance(write, DeletePod) for write in writes)
     room = max(0, settings.parallelism - active) if start else 0
-    actions += [_create(ds, target, place.node, pulls, settings) for place, pulls in waiting[:room]]
-    return PullPlan(tuple(actions), done, total, min(wakes, default=None))
+    waiting = [
+        (each.node, pulls)
+        for each, pulls in wanting
+        if each.pull_pod is None and not _is_pulled(each, target)
+    ]
+    creates = [
+        _create(ds, target, node, pulls, timeout=settings.timeout, by_scheduler=by_scheduler)
+        for node, pulls in waiting[:room]
+    ]
+    pulling = [
+        each.pull_pod
+        for each, write in zip(existing, writes, strict=True)
+        if write is None and each.pull_pod is not None and not each.pull_pod.terminating
+    ]
+    return PullPlan(
+        actions=(*(write for write in writes if write is not None), *creates),
+        done=sum(_is_pulled(each, target) for each, _ in wanting),
+        total=len(wanting),
+        wake_at=min((deadline(each, settings) for each in pulling), default=None),
+    )
+
+
+def _is_pulled(place: PullNode, target: Revision) -> bool:
+    return place.pod is not None and place.pod.metadata.annotations.pulled == target.hash
 
 
 def pulls_for(
@@ -229,9 +239,15 @@ def _trouble(status: ContainerStatus) -> str:
 
 
 def _create(
-    ds: DaemonSet, target: Revision, node: str, pulls: tuple[ImagePull, ...], settings: PullSettings
+    ds: DaemonSet,
+    target: Revision,
+    node: str,
+    pulls: tuple[ImagePull, ...],
+    *,
+    timeout: int,
+    by_scheduler: bool,
 ) -> CreatePod:
-    body = build_pull_pod(ds, target, node, pulls=pulls, timeout=settings.timeout)
+    body = build_pull_pod(ds, target, node, pulls=pulls, timeout=timeout, by_scheduler=by_scheduler)
     return CreatePod(node, target.hash, body["metadata"]["name"], body, Cause.PULL)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from everynode.api import keys
 from everynode.api.daemonset import DaemonSet
 from everynode.api.taints import with_daemon_tolerations_json
-from everynode.decide.pods.build import as_object, is_list, pin_to_node
+from everynode.decide.pods.build import as_object, bound_to_node, is_list, pin_to_node
 from everynode.decide.pods.name import derived_name
 from everynode.decide.revisions.ownership import owner_reference
 from everynode.decide.revisions.target import Revision
@@ -45,7 +45,13 @@ def pull_pod_name(ds: DaemonSet, node: str, revision: str) -> str:
 
 
 def build_pull_pod(
-    ds: DaemonSet, target: Revision, node: str, *, pulls: Sequence[ImagePull], timeout: int
+    ds: DaemonSet,
+    target: Revision,
+    node: str,
+    *,
+    pulls: Sequence[ImagePull],
+    timeout: int,
+    by_scheduler: bool = True,
 ) -> Object:
     """Return the body of a pull pod, pinned to the node like a daemon pod.
 
@@ -71,6 +77,8 @@ def build_pull_pod(
         "dnsPolicy": "Default",
         "containers": [_container(index, pull, windows) for index, pull in enumerate(pulls)],
     }
+    if not by_scheduler:
+        spec |= bound_to_node(node)
     if not windows:
         spec["securityContext"] = {
             "runAsNonRoot": True,
