@@ -35,8 +35,10 @@ def behind_by(pod: Pod) -> float:
     Two times that the kubelet wrote must show it, so that one odd start time moves nothing.
     """
     created, started = pod.metadata.creation_timestamp, pod.status.start_time
-    if created is None or started is None or seconds(started) >= seconds(created):
+    if created is None or started is None:
         return 0.0
+    if started.tzinfo is created.tzinfo and started >= created:
+        return 0.0  # the usual case, without the cost of a conversion
     condition = pod.condition("Initialized")
     if condition is None or condition.last_transition_time is None:
         return 0.0

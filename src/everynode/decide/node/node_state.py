@@ -27,7 +27,7 @@ from everynode.decide.view import NodeView, WriteKind
 UNAVAILABLE_TIMEOUT: Final = 300.0
 
 _NONE: Final[frozenset[str]] = frozenset()
-_DONE: Final = {"done": True, "as_declared": True}
+_DONE: Final = ("done", "as_declared")
 
 
 class NodeState:
@@ -200,47 +200,54 @@ class NodeState:
 
     def counts(self, code: str = "") -> NodeCounts:
         """Return what the node adds to the totals; `code` is the reason why it is not done."""
-        pods, view = self.pods, self.view
-        desired = self.facts.eligibility.should_run
-        first = pods.primary
-        ready = available = updated = False
-        if desired and first is not None:
-            available = first.uid in self.available
-            ready = available or is_ready(first)
-            updated = self.plan.is_at_target(first)
-        writing = len(view.writes)
-        creating = sum([write.kind is WriteKind.CREATE for write in view.writes]) if writing else 0
-        return _shared_counts(
-            desired=desired,
-            current=desired and first is not None,
-            misscheduled=not desired and first is not None,
-            ready=ready,
-            available=available,
-            available_any=desired and bool(self.available),
-            updated=updated,
-            held=desired and not self.in_scope,
-            not_started=desired
-            and self.in_scope
-            and not (self.facts.holds_target or self.under_way),
-            creating=creating,
-            changing=writing - creating,
-            port_conflict=code == reasons.SURGE_CANNOT_FIT,
-            moving=code in reasons.PROGRESSING and not self._is_retrying(),
-            **self._budget_counts(creating),
-            **(self._condition_counts(code, done=available and updated) if desired else {}),
-        )
+        writing, creating = len(self.view.writes), 0
+        if writing:
+            creating = sum([write.kind is WriteKind.CREATE for write in self.view.writes])
+        names = self._budget_counts(creating)
+        if self.facts.eligibility.should_run:
+            names += self._desired_counts(code)
+        elif self.pods.primary is not None:
+            names.append("misscheduled")
+        if code == reasons.SURGE_CANNOT_FIT:
+            names.append("port_conflict")
+        if code in reasons.PROGRESSING and not self._is_retrying():
+            names.append("moving")
+        return _shared_counts(tuple(names), creating, writing - creating)
 
-    def _condition_counts(self, code: str, *, done: bool) -> dict[str, bool]:
-        """Return the counts for Ready and Complete of a desired node, by field name."""
-        if done:
-            return _DONE
+    def _desired_counts(self, code: str) -> list[str]:
+        """Return the fields of the status and of the conditions to which a desired node adds 1."""
+        names = ["desired"]
+        available = updated = False
+        first = self.pods.primary
+        if first is not None:
+            names.append("current")
+            available = first.uid in self.available
+            updated = self.plan.is_at_target(first)
+            if available or is_ready(first):
+                names.append("ready")
+        if available:
+            names.append("available")
+        if self.available:
+            names.append("available_any")
+        if updated:
+            names.append("updated")
+        if not self.in_scope:
+            names.append("held")
+        elif not (self.facts.holds_target or self.under_way):
+            names.append("not_started")
+        names += _DONE if available and updated else self._condition_counts(code)
+        return names
+
+    def _condition_counts(self, code: str) -> tuple[str, ...]:
+        """Return the field for Ready and Complete to which a desired node adds that is not done."""
         if self.in_scope and self.plan.rolling:
             silent = not self.reachable and not self.facts.holds_target
-            return {"silent_unreached": silent}
+            return ("silent_unreached",) if silent else ()
         # The spec leaves the node as it is, which may be without a pod.
         left_empty = code == reasons.WITHHELD or not self.eligible.should_run
-        declared = bool(self.available) or left_empty
-        return {"as_declared": declared, "silent_held": not declared and not self.reachable}
+        if self.available or left_empty:
+            return ("as_declared",)
+        return () if self.reachable else ("silent_held",)
 
     def _is_retrying(self) -> bool:
         """Whether what moves here has failed before: for long, or again and again."""
@@ -249,38 +256,48 @@ class NodeState:
         target = self.plan.target_hash
         return any(is_failing_again(pod, target, self.view.ahead) for pod in self.pods.all)
 
-    def _budget_counts(self, creating: int) -> dict[str, bool]:
-        """Return the counts for the budget, by field name; those not named are zero.
+    def _budget_counts(self, creating: int) -> list[str]:
+        """Return the fields of the budget to which the node adds 1.
 
         Nodes whose kubelet does not report are counted separately (R4).
         """
-        counts: dict[str, bool] = {}
+        names: list[str] = []
         pods = self.pods
         # The first comparison is cheap and usually false.
         if len(pods.all) + creating > 1 and len(pods.all) - len(pods.all_finished) + creating > 1:
-            counts["two_pods" if self.reachable else "unreachable_two_pods"] = True
+            names.append("two_pods" if self.reachable else "unreachable_two_pods")
         if not self.in_scope:
-            return counts
-        if self.reachable:
-            counts["down"] = self.down and not self.given_up
-            counts["given_up"] = self.given_up
-            counts["under_way"] = self.blocks_replacements
-            counts["target_available"] = not self.up.isdisjoint(
-                [pod.uid for pod in self.target_pods]
-            )
-            counts["target_proven"] = self.proven
-            counts["unproven"] = self._is_unproven()
-            return counts
-        counts["unreachable"] = self.eligible.should_run or self.under_way
-        counts["unreachable_down"] = self.down
-        counts["unreachable_under_way"] = self.blocks_replacements
-        counts["unreachable_after_update"] = self._may_be_cut_off_by_target()
-        return counts
+            return names
+        if not self.reachable:
+            return names + self._unreachable_counts()
+        if self.down:
+            names.append("given_up" if self.given_up else "down")
+        if self.blocks_replacements:
+            names.append("under_way")
+        if self.target_pods and not self.up.isdisjoint([pod.uid for pod in self.target_pods]):
+            names.append("target_available")
+        if self.proven:
+            names.append("target_proven")
+        elif self._is_unproven():
+            names.append("unproven")
+        return names
+
+    def _unreachable_counts(self) -> list[str]:
+        names: list[str] = []
+        if self.eligible.should_run or self.under_way:
+            names.append("unreachable")
+        if self.down:
+            names.append("unreachable_down")
+        if self.blocks_replacements:
+            names.append("unreachable_under_way")
+        if self._may_be_cut_off_by_target():
+            names.append("unreachable_after_update")
+        return names
 
     def _is_unproven(self) -> bool:
         """Whether the node is up only by a target pod that does not prove the target yet."""
         return (
-            bool(self.up)
+            bool(self.target_pods and self.up)
             and not self.proven
             and self.up.isdisjoint([pod.uid for pod in self.old_pods])
         )
@@ -358,9 +375,14 @@ class NodeState:
         return reached + self.plan.min_ready_seconds + UNAVAILABLE_TIMEOUT
 
 
-# Most nodes of a DaemonSet have equal counts. They share a few objects, so that the totals can
-# compare them by identity.
-_shared_counts: Final = lru_cache(maxsize=1024)(NodeCounts)
+@lru_cache(maxsize=1024)
+def _shared_counts(names: tuple[str, ...], creating: int, changing: int) -> NodeCounts:
+    """Return counts with 1 in the named fields.
+
+    Most nodes of a DaemonSet have equal counts. They share a few objects, so that the totals can
+    compare them by identity.
+    """
+    return NodeCounts(creating=creating, changing=changing, **dict.fromkeys(names, 1))
 
 
 def has_pending_create(view: NodeView, revision: str) -> bool:
