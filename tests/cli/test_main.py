@@ -166,3 +166,13 @@ def test_a_terminal_without_our_signs_gets_others(tmp_path: Path) -> None:
     )
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert b"updated?" in ran.stdout
+
+
+LOOKING = main.COMMANDS["Look at rollouts"]
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_the_help_of_a_command_that_looks_has_an_example(name: str) -> None:
+    result = CliRunner().invoke(main.entry, [name, "--help"])
+    assert result.exit_code == 0
+    assert f"everynode {name} " in result.stdout.partition("Options:")[0].partition("\n")[2]

@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection
 from typing import Final
 
-from everynode.api.daemonset import DaemonSet, Flavour
-from everynode.cli.access.daemonset_names import short_name
+from everynode.api.daemonset import DaemonSet
+from everynode.cli.access.daemonset_names import SHORT, short_name
 from everynode.decide.node import reasons
 from everynode.inspect.fleet import NodeRow, NodeStanding
 
@@ -48,10 +48,7 @@ def advice(ds: DaemonSet, row: NodeRow, known_commands: Collection[str]) -> list
         return [f"kubectl describe pod {row.pod}{_where(ds)}", *undo]
     if row.pod:
         return [f"everynode logs {name} --node {row.node}", history, *undo]
-    return [f"kubectl describe {RESOURCE_NAMES[ds.flavour]} {ds.name}{_where(ds)}"]
-
-
-RESOURCE_NAMES: Final = {Flavour.ADVANCED: "ads", Flavour.NATIVE: "ds"}
+    return [f"kubectl describe {SHORT[ds.flavour]} {ds.name}{_where(ds)}"]
 
 
 def _release(ds: DaemonSet, known_commands: Collection[str]) -> str:
@@ -63,7 +60,7 @@ def _release(ds: DaemonSet, known_commands: Collection[str]) -> str:
         return f"everynode {verb} {name}" + ("" if paused else " 0")
     change = {"paused": False} if paused else {"partition": 0}
     patch = json.dumps({"spec": {"updateStrategy": {"rollingUpdate": change}}})
-    kind = RESOURCE_NAMES[ds.flavour]
+    kind = SHORT[ds.flavour]
     return f"kubectl patch {kind} {ds.name}{_where(ds)} --type=merge -p '{patch}'"
 
 

@@ -116,7 +116,8 @@ def _body(report: NodeReport, style: Style, now: float) -> Iterator[str]:
 
 def _entry(word: str, text: str, style: Style) -> Iterator[str]:
     width = max(24, style.width - _WORD - len(_INDENT))
-    for index, line in enumerate(textwrap.wrap(style.paint(text), width) or [""]):
+    lines = textwrap.wrap(style.paint(text), width, break_on_hyphens=False)
+    for index, line in enumerate(lines or [""]):
         head = word if index == 0 else ""
         yield f"{style.dim(head)}{' ' * (_WORD - len(head))}{line}"
 

@@ -191,8 +191,9 @@ def _facts(fleet: FleetView, style: Style, *, all_names: bool) -> list[str]:
         facts.append(("waiting" if index == 0 else "", text))
     lines = []
     for word, text in facts:
+        room = max(20, style.width - _LABEL - len(_INDENT))
         wrapped = textwrap.wrap(
-            style.paint(text), max(20, style.width - _LABEL - len(_INDENT)), break_long_words=False
+            style.paint(text), room, break_long_words=False, break_on_hyphens=False
         )
         for index, line in enumerate(wrapped):
             head = word if index == 0 else ""

@@ -11,6 +11,8 @@ from typing import Final, TextIO
 
 import click
 
+from everynode.cli.terminal.style import can_encode
+
 _ROW: Final = 50  # most nodes per line
 _INDENT: Final = "   "
 _CURSOR_UP_AND_CLEAR: Final = "\x1b[{}A\x1b[J"
@@ -42,7 +44,7 @@ class NodeGrid:
         self._stream = stream
         self._is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
         self._coloured = self._is_terminal and not os.environ.get("NO_COLOR")
-        self._signs = self._is_terminal and _can_encode(
+        self._signs = self._is_terminal and can_encode(
             stream, "".join(mark.value[1] for mark in NodeMark)
         )
         self._drawn: list[str] = []
@@ -100,11 +102,3 @@ class NodeGrid:
     def _mark(self, mark: NodeMark) -> str:
         letter, sign, colour = mark.value
         return self.styled(sign if self._signs else letter, colour=colour)
-
-
-def _can_encode(stream: TextIO, text: str) -> bool:
-    try:
-        text.encode(stream.encoding or "utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -22,7 +22,7 @@ class Style:
     def __init__(self, stream: TextIO) -> None:
         self.is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
         self.coloured = self.is_terminal and not os.environ.get("NO_COLOR")
-        self.signs = self.is_terminal and _can_encode(stream, _SIGNS)
+        self.signs = self.is_terminal and can_encode(stream, _SIGNS)
 
     @property
     def width(self) -> int:
@@ -58,7 +58,8 @@ def cut_line(line: str, width: int) -> str:
     return "".join(parts)
 
 
-def _can_encode(stream: TextIO, text: str) -> bool:
+def can_encode(stream: TextIO, text: str) -> bool:
+    """Whether the stream can write the text."""
     try:
         text.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:
