@@ -198,7 +198,7 @@ def test_a_damaged_answer_is_the_same_however_it_is_cut_and_never_another_than_h
         if found.complete and theirs.complete:
             accepted += 1
             assert found == theirs, seed
-    assert accepted > len(seeds(batch)) // 20  # else nothing has been compared
+    assert accepted >= len(seeds(batch)) // 20  # else nothing has been compared
 
 
 @pytest.mark.parametrize("batch", _BATCHES)

@@ -88,6 +88,18 @@ def test_neither_object_is_changed() -> None:
     assert (old, new) == kept
 
 
+def test_the_manager_that_empties_the_rules_of_a_role_owns_them() -> None:
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}}
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+    object_type = ObjectType("io.k8s.api.rbac.v1.Role")
+    writer = Writer("first", "rbac.authorization.k8s.io/v1", TIME)
+    before = track_update(None, {**role, "rules": rules}, object_type, writer)
+    left = {key: value for key, value in before.items() if key != "rules"}
+    after = track_update(before, left, object_type, writer._replace(manager="second"))
+    assert entries(after) == [("second", TIME)]
+    assert after["metadata"]["managedFields"][0]["fieldsV1"] == {"f:rules": {}}
+
+
 def test_a_writer_without_a_name_is_called_unknown() -> None:
     assert entries(tracked(None, pod(), manager="")) == [("unknown", TIME)]
 

@@ -30,6 +30,11 @@ ATOMIC: Final = "atomic"
 SET: Final = "set"
 MAP: Final = "map"
 
+# Optional lists that Go writes as null if they are empty; the OpenAPI document does not show it.
+_WRITTEN_AS_NULL: Final = frozenset(
+    {("io.k8s.api.rbac.v1.ClusterRole", "rules"), ("io.k8s.api.rbac.v1.Role", "rules")}
+)
+
 Value = Any  # a decoded JSON value
 
 
@@ -119,7 +124,7 @@ class _TreeBuilder:
             type_node.is_map = True
             type_node.atomic = info.map_type == ATOMIC
             type_node.fields = {name: self._field(field) for name, field in info.fields.items()}
-            type_node.zero_values = _zero_values(info)
+            type_node.zero_values = _zero_values(type_node.name, info)
             type_node.defaults = {name: field.default for name, field in info.fields.items()}
             if not info.fields:
                 type_node.values = DEDUCED
@@ -148,11 +153,14 @@ class _TreeBuilder:
         return type_node
 
 
-def _zero_values(info: TypeInfo) -> dict[str, Value]:
+def _zero_values(type_name: str, info: TypeInfo) -> dict[str, Value]:
+    """Return the fields that Go writes even if nothing is set, with what it writes then."""
     return {
         name: field.default
         for name, field in info.fields.items()
-        if field.required or (field.default is not None and not field.default)
+        if field.required
+        or (field.default is not None and not field.default)
+        or (type_name, name) in _WRITTEN_AS_NULL
     }
 
 
