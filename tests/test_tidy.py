@@ -140,6 +140,7 @@ COVERED_BY = {
     "sim/checks/revisions.py": "sim/checks/test_checks.py",
     "sim/checks/status.py": "sim/checks/test_checks.py",
     "sim/checks/status_conflicts.py": "sim/checks/test_checks.py",
+    "sim/checks/withdrawn.py": "sim/test_regression_plans.py",
     "sim/engine/process.py": "sim/engine/test_loop.py",
     "sim/faults/active.py": "sim/faults/test_catalogue.py",
     "sim/faults/responses.py": "sim/test_seeds.py",

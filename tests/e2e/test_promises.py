@@ -110,6 +110,27 @@ async def test_a_node_tainted_since_keeps_its_pod_through_an_update(
         await stage.until_running("agent:v2", 3)
 
 
+@BOTH
+async def test_a_toleration_that_the_template_withdraws_removes_pods_within_the_budget(
+    play: Play, version: str
+) -> None:
+    async with play(nodes=4) as stage:
+        for name in ("node-0001", "node-0002"):
+            await stage.taint_node(name, {"key": "gpu", "effect": "NoSchedule"})
+        manifest = daemonset(
+            api_version=version,
+            template={"spec": {"tolerations": [{"key": "gpu", "operator": "Exists"}]}},
+        )
+        await stage.start(manifest, 4)
+        seen = stage.observe(4)
+        await stage.change_template(manifest, tolerations=[])
+        await stage.until(lambda: len(stage.all_pods()) == 2, "the tainted nodes are emptied")
+        await stage.until_complete(manifest)
+        assert sorted(stage.images()) == ["node-0003", "node-0004"]
+        await stage.until(lambda: stage.status(manifest).misscheduled == 0, "none is misscheduled")
+        assert seen.most_down <= 3  # the two that are empty for good, and one that is updated
+
+
 async def test_a_node_tainted_since_is_updated_in_place(play: Play) -> None:
     async with play(nodes=2) as stage:
         manifest = daemonset(rolling={"rollingUpdateType": "InPlaceIfPossible"})

@@ -198,6 +198,11 @@ _HELD: Final = {
         set_image(8.0), sets=(daemonset(rolling={**_ONE, "partition": "50%"}),), nodes=5,
         quiet_at=30.0,
     ),
+    "a-partition-that-comes-to-nothing": _plan(
+        at(4.0, "label-node", node=2, labels={"pool": "a"}),
+        at(8.0, "set-selector", labels={"pool": "a"}),
+        sets=(daemonset(rolling={**_ONE, "partition": "30%"}),), quiet_at=30.0,
+    ),
     "a-node-joins-at-the-end-of-the-line": _plan(
         set_image(8.0), at(20.0, "add-node", node="aa-late", labels={}),
         sets=(daemonset(rolling={**_ONE, "partition": 3}),), nodes=5, quiet_at=35.0,
@@ -278,6 +283,26 @@ _PODS: Final = {
     "tainted-since": _plan(
         at(6.0, "taint-node", node=0), set_image(8.0), at(25.0, "delete-pod", node=0),
         quiet_at=35.0,
+    ),
+    # Two of four nodes are tainted: their pods go one at a time, and the third keeps its own.
+    "a-toleration-is-withdrawn": _plan(
+        *(at(6.0, "taint-node", node=i, key="gpu") for i in range(2)),
+        at(8.0, "set-tolerations", tolerations=[]),
+        sets=(daemonset(rolling=_ONE, template=_EVERYWHERE),), nodes=4, timing=_SLOW_STOP,
+        quiet_at=120.0,
+    ),
+    "a-toleration-is-withdrawn-and-surge": _plan(
+        *(at(6.0, "taint-node", node=i, key="gpu") for i in range(2)),
+        at(8.0, "set-tolerations", tolerations=[]),
+        sets=(daemonset(rolling=_SURGE, template=_EVERYWHERE),), nodes=4, timing=_SLOW_STOP,
+        quiet_at=120.0,
+    ),
+    "a-toleration-is-withdrawn-by-a-bad-version": _plan(
+        at(6.0, "taint-node", node=0), at(6.0, "taint-node", node=1),
+        set_rolling_update(7.0, paused=True), at(8.0, "set-tolerations", tolerations=[]),
+        set_image(8.5, "agent:never-ready"), set_rolling_update(9.0, paused=False),
+        set_image(60.0, "agent:v3"),
+        sets=(daemonset(rolling=_ONE, template=_EVERYWHERE),), nodes=4, quiet_at=80.0,
     ),
     "tainted-and-in-place": _plan(
         at(6.0, "taint-node", node=0), set_image(8.0), at(20.0, "set-variable", value=1),

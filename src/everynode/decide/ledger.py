@@ -30,7 +30,6 @@ from everynode.decide.fleet.budget import (
 )
 from everynode.decide.fleet.conditions import (
     COMPLETE,
-    EXCEPTIONAL,
     FleetSummary,
     StallCheck,
     add_stalled,
@@ -39,7 +38,7 @@ from everynode.decide.fleet.conditions import (
     stall_check,
 )
 from everynode.decide.fleet.scope import Scope
-from everynode.decide.fleet.status import build_status
+from everynode.decide.fleet.status import build_status, new_notices
 from everynode.decide.fleet.surge import surge_room
 from everynode.decide.fleet.totals import Totals
 from everynode.decide.fleet.verification import (
@@ -195,10 +194,11 @@ class Ledger:
         verification = self._wanted_verification(now)
         conditions, stalls_at = self._conditions(status, now)
         written = build_status(self.plan, self.sums, status, conditions)
-        notices = _notices(status.conditions, conditions)
+        notices = new_notices(status.conditions, conditions)
         failed_nodes = self._take_failed_nodes()
         wake_at = earliest(now, self._totals.wake_at, stalls_at)
-        complete = written.desired > 0 and _is_true(conditions, COMPLETE)
+        is_complete = (COMPLETE, "True") in [(each.type, each.status) for each in conditions]
+        complete = written.desired > 0 and is_complete
         decision = Decision(
             actions, written, wake_at, notices, failed_nodes, complete, verification
         )
@@ -300,6 +300,7 @@ class Ledger:
                 holds_target=found.holds_target,
                 desired=found.eligibility.should_run,
                 selected=found.selected,
+                occupied=bool(view.pods),
             )
         return found
 
@@ -347,6 +348,7 @@ class Ledger:
         elif self.plan.updating and accepted:
             self._replace_unready(turn, turn.limits.max_unavailable)
             self._update_ready(turn, turn.limits.max_unavailable)
+        self._withdraw(turn)
         if not turn.actions:
             self._exhausted_limits.add(create_limit)
         return tuple(turn.actions)
@@ -390,6 +392,14 @@ class Ledger:
         if room >= 0:
             self._change(turn, Queue.UPDATE_READY_NO_BUDGET, turn.changes, last_first=True)
         self._change(turn, Queue.UPDATE_READY, room, last_first=True)
+
+    def _withdraw(self, turn: _Round) -> None:
+        """Remove pods whose toleration a target withdraws that works where it should run."""
+        sums, limits = self.sums, turn.limits
+        if sums.target_proven or sums.desired <= sums.held:
+            limit = limits.max_surge if self.plan.surging else limits.max_unavailable
+            room = update_ready_room(limit, self._budget_counts(limit))
+            self._change(turn, Queue.WITHDRAW, room, last_first=True)
 
     def _surge(self, turn: _Round, *, accepted: bool) -> None:
         limit = turn.limits.max_surge
@@ -482,17 +492,3 @@ class Ledger:
             writes = (*view.writes, *(to_own_write(action) for action in actions))
             self.observe(msgspec.structs.replace(view, writes=writes))
         return actions
-
-
-def _is_true(conditions: tuple[Condition, ...], kind: str) -> bool:
-    return any(each.type == kind and each.status == "True" for each in conditions)
-
-
-def _notices(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> tuple[Notice, ...]:
-    """Return an Event for each exceptional condition that has just become True."""
-    known = {each.type for each in before if each.status == "True"}
-    return tuple(
-        Notice("Warning", each.type, each.message)
-        for each in after
-        if each.type in EXCEPTIONAL and each.status == "True" and each.type not in known
-    )

@@ -14,11 +14,15 @@ from everynode.api.daemonset import (
     UpdateStrategyType,
 )
 from everynode.api.keys import POD_TEMPLATE_GENERATION, REVISION_HASH
-from everynode.api.objects import Pod
+from everynode.api.objects import Node, Pod
 from everynode.api.selector import LabelMatcher, SelectorError, compile_selector
 from everynode.decide.inplace.update import NextStep, next_step
 from everynode.decide.node.clock_skew import FutureTimes
-from everynode.decide.node.eligibility import host_ports_conflict, read_constraints
+from everynode.decide.node.eligibility import (
+    host_ports_conflict,
+    read_constraints,
+    withdraws_toleration,
+)
 from everynode.decide.revisions.target import (
     Revision,
     TemplateDefaults,
@@ -140,6 +144,13 @@ class Plan:
         """Return the revision of a pod; None if it does not exist or its template is unreadable."""
         constraints = self.constraints.get(pod.hash)
         return None if constraints is None or constraints.fault else self.revisions[pod.hash]
+
+    def withdraws_toleration(self, pod: Pod, node: Node) -> bool:
+        """Whether the pod's revision tolerates a taint of the node, and the target does not."""
+        old, target = self.constraints.get(pod.hash), self.constraints[self.target_hash]
+        if old is None or old.fault or target.fault:
+            return False
+        return withdraws_toleration(old, target, node.spec.taints)
 
     def next_in_place_step(self, pod: Pod, *, now: float, ahead: FutureTimes) -> NextStep:
         """Return the next step of an in-place update of this pod to the target (R6)."""

@@ -55,6 +55,26 @@ def test_partition_of_everything_holds_everything_but_what_is_updated() -> None:
     ]
 
 
+def test_a_partition_that_comes_to_nothing_holds_no_node_that_the_template_excludes() -> None:
+    nodes = {f"n{i}": OLD for i in range(8)} | {"stray": {**STRAY, "occupied": True}}
+    scope = scope_of(UpdateStrategy(partition=IntOrPercent(5, True)), nodes)
+    assert members(scope, nodes) == list(nodes)
+    for number in range(8, 20):
+        scope.update(f"n{number}", **OLD)
+    scope.rebalance()
+    assert "stray" not in scope
+    scope.remove("n19")
+    scope.remove("n18")
+    assert "stray" in scope.rebalance()
+    assert "stray" in scope
+
+
+def test_half_of_the_one_node_that_a_wrong_selector_leaves_still_holds_the_others() -> None:
+    nodes = {"n1": OLD} | {f"stray{i}": {**STRAY, "occupied": True} for i in range(7)}
+    scope = scope_of(UpdateStrategy(partition=IntOrPercent(50, True)), nodes)
+    assert members(scope, nodes) == ["n1"]
+
+
 def test_percent_partition_is_of_desired_rounded_down() -> None:
     nodes = {f"n{i}": OLD for i in range(10)}
     assert (
@@ -87,7 +107,7 @@ def test_an_unwanted_node_takes_no_place_and_is_touched_only_without_partition()
 
 
 def test_a_template_that_wants_no_node_empties_none_of_them_during_a_canary() -> None:
-    nodes = {"n1": STRAY, "n2": STRAY}
+    nodes = {name: {**STRAY, "occupied": True} for name in ("n1", "n2")}
     assert members(scope_of(UpdateStrategy(partition=IntOrPercent(50, True)), nodes), nodes) == []
 
 

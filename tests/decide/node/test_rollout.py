@@ -191,6 +191,40 @@ def test_a_node_that_says_itself_that_it_is_not_ready_is_an_ordinary_node() -> N
     assert acts(make(), broken) == deleted("n1")
 
 
+# --- Withdrawn tolerations ---------------------------------------------------------------------
+
+TOLERANT = revision(OLD, tolerations=[{"operator": "Exists"}])
+
+
+def tainted(*names: str, deleting: float | None = None) -> list[NodeView]:
+    return [see(node(name, taints=(GPU,)), pod(OLD, on=name, deleting=deleting)) for name in names]
+
+
+def test_pods_whose_toleration_is_withdrawn_go_within_the_budget() -> None:
+    plan = make(old=TOLERANT, strategy=unavailable(2))
+    assert acts(plan, *tainted("n1", "n2", "n3"), *news("n4")) == deleted("n3", "n2")
+    leaving = tainted("n3", deleting=NOW + 20)
+    assert acts(plan, *tainted("n1", "n2"), *leaving, *news("n4")) == deleted("n2")
+
+
+def test_with_surge_they_go_within_max_surge_and_nothing_is_created_beside_them() -> None:
+    plan = make(old=TOLERANT, strategy=SURGE)
+    assert acts(plan, *tainted("n1", "n2"), *news("n4")) == deleted("n2")
+
+
+def test_they_go_after_the_other_updates_and_only_for_a_target_that_works() -> None:
+    plan = make(old=TOLERANT, strategy=unavailable(1))
+    assert acts(plan, *tainted("n1"), *olds("n0"), *news("n4")) == deleted("n0")
+    assert acts(plan, *tainted("n1"), *news("n4", ready=False)) == []
+    assert acts(plan, *tainted("n1")) == deleted("n1")
+
+
+def test_a_pod_goes_only_if_its_own_revision_tolerated_the_taint() -> None:
+    assert acts(make(strategy=unavailable(2)), *tainted("n1", "n2"), *news("n4")) == []
+    paused = UpdateStrategy(paused=True)
+    assert acts(make(old=TOLERANT, strategy=paused), *tainted("n1"), *news("n4")) == []
+
+
 # --- Tainted since -----------------------------------------------------------------------------
 
 

@@ -1,8 +1,8 @@
 """Scope (R2): the nodes that may get the target revision, by partition, selector and pause.
 
 A node that the target template excludes does not use up the nodes that the partition allows. Its
-pod is removed, or updated in place, only when the partition is 0. So a canary with a wrong node
-selector removes no pods.
+pod is removed, or updated in place, only when the partition comes to 0. So a canary with a wrong
+node selector removes no pods.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from sortedcontainers import SortedList
 from everynode.api.daemonset import UpdateStrategy, UpdateStrategyType
 from everynode.api.int_or_percent import scaled_value
 
-# Whether a node has a target pod, should have one, and matches rollingUpdate.selector.
-Membership = tuple[bool, bool, bool]
-_ABSENT: Membership = (False, False, False)
+# Whether a node has a target pod, should have one, matches rollingUpdate.selector, and has a pod.
+Membership = tuple[bool, bool, bool, bool]
+_ABSENT: Membership = (False, False, False, False)
 
 
 class Scope:
@@ -31,13 +31,16 @@ class Scope:
         self._paused = rolling and strategy.paused
         self._partition = strategy.partition
         self._partitioned = rolling and strategy.partition.value > 0
+        self._holding = self._partitioned  # a percentage may come to 0: then nothing is held
         self._membership: dict[str, Membership] = {}
+        self._unwanted: set[str] = set()  # selected nodes that the target template excludes
         self._inside: SortedList[str] = SortedList()
         self._outside: SortedList[str] = SortedList()
         self._changed: dict[str, None] = {}
         self._members: set[str] = set()  # as of the last rebalance()
         self.desired = 0
         self.updated = 0
+        self._misplaced = 0  # nodes that have a pod and should have none
 
     @property
     def partition_size(self) -> int:
@@ -49,9 +52,17 @@ class Scope:
         """How many nodes without a target pod the partition lets into the scope."""
         return max(0, self.desired - self.partition_size - self.updated)
 
-    def update(self, name: str, *, holds_target: bool, desired: bool, selected: bool) -> None:
-        """Add a node or update what is known of it."""
-        membership = (holds_target, desired, selected)
+    def update(
+        self,
+        name: str,
+        *,
+        holds_target: bool,
+        desired: bool,
+        selected: bool,
+        occupied: bool = False,
+    ) -> None:
+        """Add a node or update what is known of it; `occupied` is whether it has a pod."""
+        membership = (holds_target, desired, selected, occupied and not desired)
         before = self._membership.get(name, _ABSENT)
         if before == membership and name in self._membership:
             return
@@ -72,6 +83,9 @@ class Scope:
         """Move nodes across the boundary; return those that entered or left the scope, by name."""
         if self._partitioned:
             self._move_boundary()
+            if self._holding != self._partition_holds():
+                self._holding = not self._holding
+                self._changed.update(dict.fromkeys(self._unwanted))
         changed = [name for name in self._changed if (name in self) is not (name in self._members)]
         for name in changed:
             if name in self._members:
@@ -81,6 +95,14 @@ class Scope:
         self._changed.clear()
         changed.sort()
         return changed
+
+    def _partition_holds(self) -> bool:
+        """Whether the partition holds any node, by the nodes that should have a pod or have one.
+
+        Of desired alone half of one node would be none, and a wrong node selector that leaves one
+        node would remove all other pods.
+        """
+        return scaled_value(self._partition, self.desired + self._misplaced, round_up=False) > 0
 
     def __contains__(self, name: str) -> bool:
         membership = self._membership.get(name)
@@ -98,15 +120,18 @@ class Scope:
         return membership[0] or self._all_nodes or self._released(name, membership)
 
     def _released(self, name: str, membership: Membership) -> bool:
-        _, desired, selected = membership
-        if not selected or not self._partitioned:
+        _, desired, selected, _ = membership
+        if not selected or not self._holding:
             return selected
         return desired and bool(self._inside) and name >= self._inside[0]
 
     def _add_member(self, name: str, membership: Membership) -> None:
-        holds_target, desired, selected = membership
+        holds_target, desired, selected, misplaced = membership
         self.desired += desired
+        self._misplaced += misplaced
         self.updated += desired and holds_target
+        if selected and not desired:
+            self._unwanted.add(name)
         if holds_target or not desired or not selected or not self._partitioned:
             return
         if self._outside and name < self._outside[-1]:
@@ -115,9 +140,11 @@ class Scope:
             self._inside.add(name)
 
     def _remove_member(self, name: str, membership: Membership) -> None:
-        holds_target, desired, selected = membership
+        holds_target, desired, selected, misplaced = membership
         self.desired -= desired
+        self._misplaced -= misplaced
         self.updated -= desired and holds_target
+        self._unwanted.discard(name)
         if holds_target or not desired or not selected or not self._partitioned:
             return
         if self._inside and name >= self._inside[0]:

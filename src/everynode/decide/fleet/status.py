@@ -1,4 +1,4 @@
-"""DaemonSet status: the sums of the node counts, and the conditions."""
+"""DaemonSet status: the sums of the node counts, the conditions, and Events about new ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import msgspec
 
 from everynode.api.daemonset import DaemonSetStatus, Flavour
 from everynode.api.objects import Condition
+from everynode.decide.actions import Notice
+from everynode.decide.fleet.conditions import EXCEPTIONAL
 from everynode.decide.node.assessment import NodeCounts
 from everynode.decide.plan import Plan
 
@@ -30,3 +32,13 @@ def build_status(
         conditions=conditions,
     )
     return observed if written == observed else written
+
+
+def new_notices(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> tuple[Notice, ...]:
+    """Return an Event for each exceptional condition that has just become True."""
+    known = {each.type for each in before if each.status == "True"}
+    return tuple(
+        Notice("Warning", each.type, each.message)
+        for each in after
+        if each.type in EXCEPTIONAL and each.status == "True" and each.type not in known
+    )

@@ -28,6 +28,7 @@ class Queue(enum.IntEnum):
     CREATE_BESIDE_TERMINATING = 7  # surge: a pod beside one that terminates
     SURGE = 8  # surge: a target pod beside a Ready old one
     END_SURGE = 9  # surge: an old pod beside an available target pod that proves nothing yet
+    WITHDRAW = 10  # an old pod whose toleration the target withdraws; its node gets no other one
 
 
 class NodeCounts(NamedTuple):

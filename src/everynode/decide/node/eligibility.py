@@ -107,6 +107,17 @@ def _eligibility_by_taints(
     return Eligibility(should_run=False, should_continue=evicting is None, reason=reason)
 
 
+def withdraws_toleration(
+    old: TemplateConstraints, new: TemplateConstraints, taints: tuple[Taint, ...]
+) -> bool:
+    """Whether the old template tolerates one of these taints and the new one does not."""
+    return any(
+        find_untolerated_taint((taint,), new.tolerations) is not None
+        and find_untolerated_taint((taint,), old.tolerations) is None
+        for taint in taints
+    )
+
+
 def _format_taint(taint: Taint) -> str:
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"

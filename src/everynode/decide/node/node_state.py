@@ -332,7 +332,13 @@ class NodeState:
         for pod in self.old_pods:
             if pod.uid in written or self.is_taken_out_of_service(pod):
                 return True
-        return bool(self.view.writes) and has_pending_create(self.view, self.plan.target_hash)
+        if self.view.writes and has_pending_create(self.view, self.plan.target_hash):
+            return True
+        return not self.eligible.should_run and any(map(self.is_withdrawn, self.pods.leaving))
+
+    def is_withdrawn(self, pod: Pod) -> bool:
+        """Whether the target withdraws the toleration by which this old pod came here (R4)."""
+        return self.plan.withdraws_toleration(pod, self.node)
 
     def _may_be_cut_off_by_target(self) -> bool:
         """Whether the target may be the reason why the kubelet does not report.

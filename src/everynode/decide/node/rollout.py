@@ -57,6 +57,8 @@ def _replace(node: NodeState, old: Pod) -> NodeIntent:
     if node.pods.leaving:
         # The successor of this pod would have to wait for the terminating pod too.
         return NodeIntent(reason=Reason(reasons.TERMINATING, "another of its pods is still going"))
+    if not node.eligible.should_run and node.is_withdrawn(old):
+        return _withdraw(node, old)
     if not node.eligible.should_run and not _fits_in_place(node, old):
         return NodeIntent(reason=_kept_on_tainted_node(node))
     return _take(node, old)
@@ -88,6 +90,8 @@ def _surge(node: NodeState, old: Pod) -> NodeIntent:
     if node.kept_target is not None:
         # Both pods exist. A sick old pod need not wait for the target.
         return _take(node, old) if sick else _end_surge(node, old, sick_at)
+    if not node.eligible.should_run and node.is_withdrawn(old) and not node.pods.leaving:
+        return _withdraw(node, old)
     if not node.eligible.should_run:
         return NodeIntent(reason=_kept_on_tainted_node(node))
     if node.plan.has_port_conflict(old):
@@ -102,6 +106,13 @@ def _surge(node: NodeState, old: Pod) -> NodeIntent:
         return _take(node, old)
     step = create_step(node, node.plan.target_hash, Cause.SURGE)
     return NodeIntent(Queue.SURGE, (step,), wake_at=sick_at)
+
+
+def _withdraw(node: NodeState, old: Pod) -> NodeIntent:
+    """Remove the pod of a node that gets no other one: the target withdraws its toleration."""
+    steps = removal_steps(node.plan, (old,), Cause.UPDATE)
+    reason = Reason(reasons.TURN, f"its pod is to go: {node.eligible.reason}")
+    return NodeIntent(Queue.WITHDRAW if steps else Queue.NONE, steps, reason)
 
 
 def _end_surge(node: NodeState, old: Pod, sick_at: float | None) -> NodeIntent:

@@ -113,8 +113,9 @@ async def _label_node(ctx: ActionContext, action: Action) -> None:
 
 
 async def _taint_node(ctx: ActionContext, action: Action) -> None:
-    effect = action.args.get("effect", "NoSchedule")
-    await ctx.set_taints(ctx.node_name(action), [{"key": TAINT, "effect": effect}])
+    """Taint a node; a taint with a key of its own stays when the faults end."""
+    effect, key = action.args.get("effect", "NoSchedule"), action.args.get("key", TAINT)
+    await ctx.set_taints(ctx.node_name(action), [{"key": key, "effect": effect}])
 
 
 async def _untaint_node(ctx: ActionContext, action: Action) -> None:

@@ -42,6 +42,15 @@ async def _set_selector(ctx: ActionContext, action: Action) -> None:
     await ctx.change_template(set_name(action), change)
 
 
+async def _set_tolerations(ctx: ActionContext, action: Action) -> None:
+    """Change the template's tolerations."""
+
+    def change(template: Object) -> None:
+        template["spec"]["tolerations"] = action.args["tolerations"] or None
+
+    await ctx.change_template(set_name(action), change)
+
+
 async def _respell(ctx: ActionContext, action: Action) -> None:
     """Write default values into the template explicitly; its meaning stays the same."""
     defaults = {"dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30}
@@ -162,6 +171,7 @@ ACTIONS: Final[dict[str, Act]] = {
     "apply": _apply,
     "set-image": _set_image,
     "set-selector": _set_selector,
+    "set-tolerations": _set_tolerations,
     "respell": _respell,
     "set-variable": _set_variable,
     "recreate-set": _recreate_set,

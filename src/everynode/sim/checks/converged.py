@@ -20,6 +20,7 @@ from everynode.sim.checks.oracle import (
     template_containers,
 )
 from everynode.sim.checks.possible_views import owner_uid
+from everynode.sim.checks.withdrawn import is_withdrawn
 from everynode.sim.history.cluster_state import ClusterState
 
 
@@ -125,6 +126,8 @@ def _of_node(oracle: Oracle, name: str) -> Iterator[str]:
             yield f"{name}: has no pod"
     elif not oracle.is_available(staying[0]):
         yield f"{name}: {staying[0].name} is not available"
+    elif _is_behind(oracle, name) and oracle.updating and is_withdrawn(oracle, staying[0]):
+        yield f"{name}: has a pod whose toleration was withdrawn"
     elif _is_behind(oracle, name) and node_template.should_run(node):
         yield f"{name}: is not at the target"
 

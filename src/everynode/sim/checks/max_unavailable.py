@@ -26,6 +26,7 @@ from everynode.sim.checks.possible_views import (
     owner_uid,
     possible_views,
 )
+from everynode.sim.checks.withdrawn import is_withdrawn, withdrawing
 from everynode.sim.history.record import Commit, Record
 from everynode.sim.history.snapshots import node_of
 
@@ -103,6 +104,8 @@ def why_not_disrupt(
         return ""
     if oracle.at_target(pod) and not (oracle.in_place and inplace_state_of(pod)):
         return "S7: its pod is what it should be and was taken"
+    if removed and is_withdrawn(oracle, pod) and node not in oracle.desired_nodes:
+        return _judge_withdrawal(oracle, node, disrupted)
     if (
         removed
         and not others
@@ -125,6 +128,18 @@ def _is_one_too_many(oracle: Oracle, pod: Pod, others: list[Pod]) -> bool:
         return True
     proven = oracle.is_proven()
     return any(oracle.is_up(each) and (proven or oracle.proves(each)) for each in successors)
+
+
+def _judge_withdrawal(oracle: Oracle, node: str, disrupted: Collection[str]) -> str:
+    """A pod whose toleration was withdrawn goes within the budget, and nothing follows it."""
+    if node not in oracle.scope or not oracle.updating:
+        return "S3/S4/S5: the node is held and its pod was taken"
+    if oracle.is_silent(node):
+        return "S1: the node's kubelet is silent"
+    down = [*withdrawing(oracle, disrupted), *oracle.unavailable(disrupted)]
+    if len(down) > oracle.limit:
+        return f"S1a: {len(down)} nodes are then down ({' '.join(down)}), {oracle.limit} may"
+    return ""
 
 
 def _judge_update(oracle: Oracle, pod: Pod, disrupted: Collection[str]) -> str:

@@ -18,6 +18,7 @@ from everynode.api.objects import (
     Node,
     Partial,
     Pod,
+    Taint,
     Toleration,
 )
 from everynode.api.selector import matches
@@ -66,6 +67,10 @@ class NodeFit:
             self.matches(node)
             and find_untolerated_taint(node.spec.taints, self._tolerations) is None
         )
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether a pod may be scheduled in spite of this taint."""
+        return find_untolerated_taint((taint,), self._tolerations) is None
 
     def may_stay(self, node: Node) -> bool:
         """Whether the node may keep a pod."""
@@ -330,7 +335,8 @@ class Oracle:
         """The scope as if the update were not paused."""
         if not self.rolling:
             return frozenset(self.cluster.nodes)
-        if self.ds.strategy.partition.value == 0:
+        counted = self.desired_nodes.union(self.pods).intersection(self.cluster.nodes)
+        if not scaled_value(self.ds.strategy.partition, len(counted), round_up=False):
             return self.updated_nodes | self.selected
         room = max(0, self.max_updated - len(self.updated_nodes & self.desired_nodes))
         waiting = sorted((self.selected & self.desired_nodes) - self.updated_nodes)

@@ -22,7 +22,7 @@ from everynode.sim.faults.catalogue import (
 )
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Object, Plan, Timing
-from everynode.sim.plans.variations import extra_actions, vary_manifests
+from everynode.sim.plans.variations import extra_actions, vary_manifests, withdrawn_tolerations
 
 # One seed in this many ...
 LONG_IDLE_EVERY: Final = 20  # stays idle for long after it has settled, with a restart in between
@@ -50,6 +50,7 @@ def generate_plan(seed: int) -> Plan:
         *_user_actions(rng, nodes),
         *_common_faults(rng, nodes),
         *extra_actions(seed, nodes),
+        *withdrawn_tolerations(seed, nodes),
     ]
     actions += _process_faults(seed, nodes)
     actions += _deletion_blockers(seed, nodes, hooked=hooked)

@@ -50,6 +50,17 @@ def extra_actions(seed: int, nodes: int) -> list[Action]:
     return found
 
 
+def withdrawn_tolerations(seed: int, nodes: int) -> list[Action]:
+    """For one seed in sixteen, taints, and a template that tolerates none."""
+    rng = random.Random(f"{seed}/tolerations")
+    if rng.random() > 1 / 16:
+        return []
+    time = rng.uniform(_EARLIEST, _LATEST)
+    tainted = [node for node in range(nodes) if rng.random() < 0.5]
+    found = [_at(time, "taint-node", node=node) for node in tainted]
+    return [*found, _at(time + rng.uniform(0.0, 8.0), "set-tolerations", tolerations=[])]
+
+
 def _at(time: float, name: str, **args: Any) -> Action:
     return at(round(time, 2), name, **args)
 
