@@ -16,6 +16,19 @@ async def test_new_object_gets_what_only_the_server_can_give(cluster: Cluster) -
     assert await cluster.read(f"{MAPS}/a") == made
 
 
+async def test_a_field_manager_with_control_characters_is_refused(cluster: Cluster) -> None:
+    answer = await cluster.post(f"{MAPS}?fieldManager=%00", config_map("a"))
+    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+    assert answer.message == (
+        'CreateOptions.meta.k8s.io "" is invalid: fieldManager: Invalid value: "\\x00": '
+        "invalid character U+0000 (at position 0)"
+    )
+    made = await cluster.create(MAPS, config_map("a"))
+    answer = await cluster.put(f"{MAPS}/a?fieldManager={'m' * 129}", made)
+    assert answer.status == 422
+    assert "may not be more than 128 bytes" in answer.message
+
+
 async def test_name_is_generated_on_request(cluster: Cluster) -> None:
     base = "x" * 100 + "-"
     made = await cluster.create(MAPS, {"metadata": {"generateName": base}})

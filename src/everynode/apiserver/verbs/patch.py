@@ -106,11 +106,17 @@ def check_patch_options(request: ApiRequest) -> None:
         raise invalid_option(
             "Patch", "force", "Forbidden: may not be specified for non-apply patch"
         )
+    check_field_manager(request, "Patch")
+    _ = request.dry_run  # refuses values other than All, before the patch is looked at
+
+
+def check_field_manager(request: ApiRequest, verb: str) -> None:
+    """Validate the option `fieldManager` of a Create, Update or Patch."""
+    manager = request.query.get("fieldManager", "")
     if not manager.isprintable():
         index = next(at for at, character in enumerate(manager) if not character.isprintable())
         what = f"invalid character U+{ord(manager[index]):04X} (at position {index})"
-        raise invalid_option("Patch", "fieldManager", f"Invalid value: {quote(manager)}: {what}")
+        raise invalid_option(verb, "fieldManager", f"Invalid value: {quote(manager)}: {what}")
     if len(manager) > _MAX_MANAGER_CHARACTERS:
         message = f"Too long: may not be more than {_MAX_MANAGER_CHARACTERS} bytes"
-        raise invalid_option("Patch", "fieldManager", message)
-    _ = request.dry_run  # refuses values other than All, before the patch is looked at
+        raise invalid_option(verb, "fieldManager", message)

@@ -17,6 +17,7 @@ from everynode.apiserver.request.body import media_type_of, read_object
 from everynode.apiserver.request.strings import NumberError, parse_uint
 from everynode.apiserver.storage.store import Record, encode_record
 from everynode.apiserver.verbs.patch import (
+    check_field_manager,
     check_patch_options,
     is_apply,
     object_after_patch,
@@ -63,6 +64,7 @@ class _KindNamedByPlural:
 
 def create(request: ApiRequest) -> Response:
     """POST to a collection."""
+    check_field_manager(request, "Create")
     return create_object(request, read_object(request))
 
 
@@ -126,6 +128,7 @@ def _with_server_fields(request: ApiRequest, obj: Object) -> Object:
 
 def update(request: ApiRequest) -> Response:
     """PUT of an object or a subresource."""
+    check_field_manager(request, "Update")
     obj = read_object(request)
     meta = obj["metadata"]
     check_name_and_namespace(request, meta)
