@@ -323,3 +323,9 @@ class TornMeta:
         if name == "resource_version":
             raise AttributeError(name)
         return getattr(self._meta, name)
+
+
+def test_a_template_that_no_longer_wants_nodes_says_how_many_pods_go() -> None:
+    plan = make(new=revision(NEW, nodeSelector={"disk": "typo"}))
+    decision = decide(plan, [see(name, pod(OLD, on=name)) for name in ("n1", "n2")])
+    assert "removed from 2 nodes" in said_of(decision, "Progressing").message

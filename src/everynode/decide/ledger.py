@@ -254,6 +254,8 @@ class Ledger:
             paused=plan.rolling and plan.ds.strategy.paused,
             on_delete=not plan.rolling,
             port_conflict=sums.port_conflict,
+            removing=sums.removing,
+            reverted=plan.from_hash == plan.target_hash,
             faults=(*plan.faults, *self._troubles),
             refusal=refusal,
             min_ready_seconds=plan.min_ready_seconds,

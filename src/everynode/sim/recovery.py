@@ -154,6 +154,8 @@ class RecoveryCheck:
             return
         await self._world.clock.sleep(ds.min_ready_seconds + PROGRESS_SECONDS + _HARM)
         ds = self._find()
+        if ds is not None and not ds.status.desired:
+            return  # no node should have a pod: no update is bad
         said = {} if ds is None else {each.type: each.status for each in ds.status.conditions}
         if said.get("Stalled") != "True" or said.get("Ready") != "False":
             text = f"a bad update stands still: Stalled is {said.get('Stalled')}"

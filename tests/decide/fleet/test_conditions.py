@@ -255,3 +255,15 @@ def test_what_was_ready_until_now_is_not_stalled_at_once() -> None:
 
 def test_a_hook_that_holds_a_pod_is_no_stall() -> None:
     assert stalls_after(summary(waiting={"Hook": ["n1"]})) is None
+
+
+def test_pods_that_the_template_does_not_want_are_counted_in_the_message() -> None:
+    gone = "pods are being removed from 7 nodes that may not keep them"
+    for state in (summary(removing=7), summary(removing=7, desired=0, done=0)):
+        assert gone in written(state)["Progressing"].message
+
+
+def test_a_revert_says_that_the_canaries_are_held() -> None:
+    held = summary(desired=8, done=6, held=2, reverted=True)
+    text = "held nodes keep the version that was taken back"
+    assert text in written(held)["Progressing"].message

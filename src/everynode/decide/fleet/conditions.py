@@ -70,6 +70,8 @@ class FleetSummary(msgspec.Struct, frozen=True):
     paused: bool = False
     on_delete: bool = False
     port_conflict: int = 0  # nodes where the surge pod would need a host port that is taken
+    removing: int = 0  # nodes that may not keep their pod
+    reverted: bool = False  # most pods had the target when it became the target again
     faults: tuple[FieldError, ...] = ()
     refusal: str = ""  # the API server's words, where it refuses the target's pods
     min_ready_seconds: int = 0
@@ -299,11 +301,27 @@ def _updated(summary: FleetSummary) -> str:
 def _complete_text(summary: FleetSummary) -> str:
     """Return the text of a complete fleet; nodes that should have no pod may still wait."""
     parts = [_updated(summary), *(f"besides them {part}" for part in _waiting_part(summary))]
-    return "; ".join(parts)
+    return "; ".join([*parts, *_removing_part(summary)])
 
 
 def _summary(summary: FleetSummary) -> str:
-    return "; ".join([*_refusal_part(summary), *_waiting_part(summary), _count(summary)])
+    parts = [*_refusal_part(summary), *_waiting_part(summary), _count(summary)]
+    return "; ".join([*parts, *_reverted_part(summary), *_removing_part(summary)])
+
+
+def _reverted_part(summary: FleetSummary) -> list[str]:
+    """Return the warning that a revert leaves the canaries where they are."""
+    if not summary.reverted or not summary.held or summary.paused:
+        return []
+    return ["held nodes keep the version that was taken back until partition or selector allow it"]
+
+
+def _removing_part(summary: FleetSummary) -> list[str]:
+    """Return how many pods go because the template does not want them: no budget holds for them."""
+    if not summary.removing:
+        return []
+    why = "nodeSelector, affinity or taints"
+    return [f"pods are being removed from {summary.removing} nodes that may not keep them ({why})"]
 
 
 def _refusal_part(summary: FleetSummary) -> list[str]:

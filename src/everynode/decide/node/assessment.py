@@ -65,6 +65,7 @@ class NodeCounts(NamedTuple):
     creating: int = 0
     changing: int = 0
     port_conflict: int = 0  # the old pod holds a host port that the surge pod needs
+    removing: int = 0  # nodes that may not keep their pod: it is removed without a budget
     available_any: int = 0  # nodes with an available pod, whichever of their pods it is
     # The conditions.
     done: int = 0  # updated and available

@@ -208,6 +208,8 @@ class NodeState:
             names += self._desired_counts(code)
         elif self.pods.primary is not None:
             names.append("misscheduled")
+        if not self.eligible.should_continue and self.pods.all:
+            names.append("removing")
         if code == reasons.SURGE_CANNOT_FIT:
             names.append("port_conflict")
         if code in reasons.PROGRESSING and not self._is_retrying():
