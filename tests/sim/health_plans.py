@@ -87,6 +87,35 @@ HEALTH: Final[dict[str, Plan]] = {
         )
         for name, rolling, version in _SICK
     },
+    # The clock of a node is wrong: minReadySeconds take no longer and no less time there.
+    **{
+        f"a-node-whose-clock-is-{name}": _plan(
+            at(1.0, "skew-node", 400.0, node=3, by=by),
+            set_image(20.0),
+            set_image(150.0, "agent:never-ready"),
+            set_image(200.0, "agent:v4"),
+            made=daemonset(rolling=_ONE, api_version=version, min_ready=10),
+            nodes=4,
+            quiet_at=410.0,
+        )
+        for name, by, version in (
+            ("ahead", 3600, "apps.kruise.io/v1beta1"),
+            ("a-little-ahead", 180, "apps/v1"),
+            ("behind", -3600, "apps/v1"),
+        )
+    },
+    # Pods that end there are replaced after the normal back-off: not at once, not an hour later.
+    **{
+        f"pods-end-on-a-node-whose-clock-is-{name}": _plan(
+            at(1.0, "skew-node", 300.0, node=3, by=by),
+            at(10.0, "press-node", 60.0, node=3),
+            set_image(200.0),
+            made=daemonset(rolling=_ONE, template=_EVERYWHERE),
+            nodes=4,
+            quiet_at=310.0,
+        )
+        for name, by in (("ahead", 3600), ("behind", -3600))
+    },
     "a-blip-with-surge": _plan(
         set_image(8.0),
         at(15.0, "quirk", images="agent:v1 fail=probe"),

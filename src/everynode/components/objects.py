@@ -183,6 +183,7 @@ class NodeAnnotations(
         "pressure": f"{ANNOTATION_PREFIX}pressure",
         "not_ready": f"{ANNOTATION_PREFIX}not-ready",
         "boot": f"{ANNOTATION_PREFIX}boot",
+        "clock": f"{ANNOTATION_PREFIX}clock",
     },
 ):
     """The annotations of a node that control its simulated kubelet."""
@@ -192,6 +193,7 @@ class NodeAnnotations(
     pressure: str = ""
     not_ready: str = ""
     boot: str = ""
+    clock: str = ""
 
 
 class FullNodeMeta(objects.NodeMeta, frozen=True):

@@ -9,6 +9,7 @@ from everynode.components.kubelet.behaviour import (
     BehaviourError,
     BehaviourOverrides,
     ImageOverrides,
+    parse_clock_offset,
     parse_images,
     parse_overrides,
     parse_slow_factor,
@@ -73,3 +74,10 @@ def test_back_off_doubles_up_to_its_longest() -> None:
         300.0,
         300.0,
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"), [("", 0.0), ("-3600", -3600.0), ("180", 180.0), ("x", 0.0), ("1e9", 0.0)]
+)
+def test_the_clock_of_a_node_is_off_by_at_most_a_day(text: str, offset: float) -> None:
+    assert parse_clock_offset(text) == offset

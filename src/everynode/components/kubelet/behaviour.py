@@ -16,6 +16,7 @@ WORDS are `fail=pull|crash|probe|exit|stuck|none`, `pull=SECONDS`, `start=SECOND
 
 Annotations of a node: `sim.everynode.io/stopped: "true"` stops its kubelet,
 `sim.everynode.io/slow: "5"` makes everything on it take five times as long,
+`sim.everynode.io/clock: "-60"` puts its clock a minute behind,
 `sim.everynode.io/not-ready: "true"` makes its kubelet report NotReady,
 `sim.everynode.io/pressure: memory` (or `disk`, `pid`) makes it report pressure and evict pods, and
 every new value of `sim.everynode.io/boot` reboots it: its containers end and start again.
@@ -137,6 +138,15 @@ def parse_slow_factor(text: str) -> float:
     except ValueError:
         return 1.0
     return factor if 0.001 <= factor <= 100_000 else 1.0
+
+
+def parse_clock_offset(text: str) -> float:
+    """The seconds by which a node's clock is ahead; 0 if it is not a number of at most a day."""
+    try:
+        offset = float(text or "0")
+    except ValueError:
+        return 0.0
+    return offset if abs(offset) <= 86_400 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from everynode.clock import Clock
-from everynode.components.kubelet.behaviour import Behaviour, ImageOverrides, parse_slow_factor
+from everynode.components.kubelet.behaviour import (
+    Behaviour,
+    ImageOverrides,
+    parse_clock_offset,
+    parse_slow_factor,
+)
 from everynode.components.kubelet.images import ImageStore
 from everynode.components.kubelet.pod import SimulatedPod
 from everynode.components.kubelet.registration import host_address, pod_network
@@ -32,6 +37,7 @@ class SimulatedNode:
         "allocatable",
         "api_object",
         "booting",
+        "clock_offset",
         "eviction_scheduled",
         "image_store",
         "name",
@@ -48,6 +54,7 @@ class SimulatedNode:
         self.image_store = ImageStore()
         self.pods: dict[str, SimulatedPod] = {}  # by uid
         self.slow = 1.0  # everything takes this many times as long
+        self.clock_offset = 0.0  # seconds by which its clock is ahead
         self.stopped = False  # whether the kubelet is stopped, or the node reboots
         self.booting = False
         self.write_in_flight = False  # a write of the node's status
@@ -70,12 +77,13 @@ class SimulatedNode:
         return self._settings.images
 
     def wall_time(self) -> float:
-        """The time of day."""
-        return self._settings.clock.now()
+        """The time of day by the node's clock."""
+        return self._settings.clock.now() + self.clock_offset
 
     def update(self, api_object: FullNode) -> None:
         """The API object has changed."""
         self.api_object = api_object
+        self.clock_offset = parse_clock_offset(api_object.metadata.annotations.clock)
         self.slow = parse_slow_factor(api_object.metadata.annotations.slow or "1")
         self.stopped = api_object.stopped or self.booting
         self.allocatable = parse_amounts(api_object.status.allocatable)

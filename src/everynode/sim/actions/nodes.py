@@ -16,6 +16,7 @@ from everynode.sim.plans.plan import Action
 _STOPPED: Final = "sim.everynode.io/stopped"
 _SLOW: Final = "sim.everynode.io/slow"
 _NOT_READY: Final = "sim.everynode.io/not-ready"
+_CLOCK: Final = "sim.everynode.io/clock"
 _PRESSURE: Final = "sim.everynode.io/pressure"
 BEHAVIOUR_ANNOTATIONS: Final = (_STOPPED, _SLOW, _NOT_READY, _PRESSURE)
 _EVICT_EVERY: Final = 5.0  # seconds until a refused eviction is retried
@@ -77,6 +78,14 @@ async def _find_nodes(ctx: ActionContext, action: Action) -> None:
 
 async def _unready_node(ctx: ActionContext, action: Action) -> None:
     await _annotate_for(ctx, action, {_NOT_READY: "true"})
+
+
+async def _skew_node(ctx: ActionContext, action: Action) -> None:
+    """The clock of a node is ahead by this many seconds; a negative number: behind."""
+    by = float(action.args.get("by", 3600))
+    record = ctx.world.record
+    record.max_clock_lead = max(record.max_clock_lead, by)
+    await _annotate_for(ctx, action, {_CLOCK: str(by)})
 
 
 async def _slow_node(ctx: ActionContext, action: Action) -> None:
@@ -175,6 +184,7 @@ ACTIONS: Final[dict[str, Act]] = {
     "find-nodes": _find_nodes,
     "unready-node": _unready_node,
     "slow-node": _slow_node,
+    "skew-node": _skew_node,
     "press-node": _press_node,
     "label-node": _label_node,
     "taint-node": _taint_node,

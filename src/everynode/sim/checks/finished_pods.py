@@ -9,6 +9,7 @@ from everynode.api.objects import Pod
 from everynode.api.times import seconds
 from everynode.sim.checks.check import Check
 from everynode.sim.checks.oracle import Oracle, is_watched, node_fit
+from everynode.sim.checks.pod_health import clock_lag
 from everynode.sim.checks.possible_views import TooManyViews, owner_uid, possible_views
 from everynode.sim.history.record import Commit
 from everynode.sim.history.snapshots import node_of
@@ -111,4 +112,5 @@ def _ended_at(pod: Pod) -> float:
     ends = [seconds(each.finished_at) for each in states if each and each.finished_at]
     changes = [each.last_transition_time for each in pod.status.conditions]
     ends = ends or [seconds(each) for each in changes if each is not None]
-    return max((each or 0.0 for each in ends), default=0.0)
+    born = seconds(pod.metadata.creation_timestamp) or 0.0
+    return max(born, max((each or 0.0 for each in ends), default=0.0) + clock_lag(pod))
