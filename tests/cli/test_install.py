@@ -14,6 +14,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from everynode.cli import doctor
 from everynode.cli.install import command, install
 from everynode.errors import UserError
 from everynode.install import InstallOptions, install_objects
@@ -28,6 +29,13 @@ ACCOUNT = "system:serviceaccount:everynode-system:everynode"
 
 def typed(*arguments: str) -> Result:
     return CliRunner().invoke(command, arguments, catch_exceptions=True)
+
+
+def examine(*arguments: str) -> dict[str, Any]:
+    """Return what `everynode doctor` finds."""
+    result = CliRunner().invoke(doctor.command, [*arguments, "-o", "json"])
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
 
 
 # --- Without a cluster ---------------------------------------------------------------------------
@@ -196,6 +204,22 @@ class TestRealKubernetes:
         assert installed.install().exit_code == 0
         assert installed.get("daemonsets.v1alpha1.apps.kruise.io", "-A")["items"] == []
         assert installed.get("daemonsets.v1beta1.apps.kruise.io", "-A")["items"] == []
+
+    def test_the_doctor_finds_only_that_no_replica_runs(
+        self, installed: Cluster, tmp_path: Path
+    ) -> None:
+        found = examine("--kubeconfig", str(installed.plane.kubeconfig))
+        # Nothing starts the pods of a Deployment here.
+        assert [each["check"] for each in found["items"]] == ["controller"]
+        assert found["notChecked"] == []
+        wanting = examine("--kubeconfig", str(installed.plane.kubeconfig), "--native")
+        assert [each["check"] for each in wanting["items"]] == ["controller", "permissions"]
+        assert "patch daemonsets.apps/status" in wanting["items"][1]["message"]
+        stranger = installed.kubeconfig_of("stranger", tmp_path)
+        blind = examine("--kubeconfig", str(stranger))
+        assert [each["check"] for each in blind["items"]] == ["own-permissions"]
+        assert "you may not get/list daemonsets.apps" in blind["items"][0]["message"]
+        assert len(blind["notChecked"]) == 6
 
     def test_what_is_printed_passes_kubectl(self, installed: Cluster) -> None:
         text = typed("--print", "--image", IMAGE, "--native").stdout

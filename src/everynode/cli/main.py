@@ -60,6 +60,7 @@ COMMANDS: Final = {
         "simulate": LazyCommand("everynode.cli.simulate", "See a rollout before it happens."),
     },
     "On your own cluster": {
+        "doctor": LazyCommand("everynode.cli.doctor", "Find what in a cluster is in the way."),
         "install": LazyCommand(
             "everynode.cli.install", "Install the CRD, the permissions and the controller."
         ),

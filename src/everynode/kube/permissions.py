@@ -1,9 +1,9 @@
-"""Permissions: SelfSubjectAccessReviews, and the missing permission that an RBAC error names."""
+"""Permissions: access reviews, and the missing permission that an RBAC error names."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -13,12 +13,12 @@ from everynode.kube.client import Client
 from everynode.kube.errors import Forbidden
 from everynode.kube.resources import Resource
 
-_ACCESS_REVIEWS: Final = Resource(
-    "authorization.k8s.io",
-    "v1",
-    "selfsubjectaccessreviews",
-    "SelfSubjectAccessReview",
-    namespaced=False,
+_GROUP: Final = "authorization.k8s.io"
+_SELF_REVIEWS: Final = Resource(
+    _GROUP, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
+_REVIEWS: Final = Resource(
+    _GROUP, "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
 )
 # RBAC's message names the verb; an apply request may lack either patch or create.
 _RBAC_MESSAGE: Final = re.compile(
@@ -44,8 +44,28 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.verb} {full}{f' in namespace {self.namespace}' if self.namespace else ''}"
 
 
-async def is_allowed(client: Client, permission: Permission) -> bool:
-    """Ask the server whether we have a permission."""
+class ServiceAccount(NamedTuple):
+    """A service account by namespace and name."""
+
+    namespace: str
+    name: str
+
+    @property
+    def user(self) -> str:
+        """The user that the API server takes its pods for."""
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups of that user."""
+        everyone = "system:serviceaccounts"
+        return [everyone, f"{everyone}:{self.namespace}", "system:authenticated"]
+
+
+async def is_allowed(
+    client: Client, permission: Permission, account: ServiceAccount | None = None
+) -> bool:
+    """Ask the server whether we, or a service account, have a permission."""
     plural, _, subresource = permission.resource.partition("/")
     attributes = {
         "verb": permission.verb,
@@ -55,12 +75,15 @@ async def is_allowed(client: Client, permission: Permission) -> bool:
         "namespace": permission.namespace,
         "name": permission.name,
     }
+    reviews = _REVIEWS if account else _SELF_REVIEWS
+    subject = {"user": account.user, "groups": account.groups} if account else {}
+    asked = {key: value for key, value in attributes.items() if value}
     body = {
-        "apiVersion": _ACCESS_REVIEWS.api_version,
-        "kind": _ACCESS_REVIEWS.kind,
-        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+        "apiVersion": reviews.api_version,
+        "kind": reviews.kind,
+        "spec": {"resourceAttributes": asked, **subject},
     }
-    answer = await client.read(verbs.create(_ACCESS_REVIEWS, body), _decode)
+    answer = await client.read(verbs.create(reviews, body), _decode)
     return bool(answer["status"].get("allowed"))
 
 

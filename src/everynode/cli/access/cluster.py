@@ -33,13 +33,19 @@ class Cluster:
 
 
 @asynccontextmanager
-async def open_cluster(options: ClusterOptions) -> AsyncIterator[Cluster]:
-    """Connect as the options say; what the server refuses becomes a UserError of one line."""
+async def open_cluster(
+    options: ClusterOptions, *, any_version: bool = False
+) -> AsyncIterator[Cluster]:
+    """Connect as the options say; what the server refuses becomes a UserError of one line.
+
+    A server that is too old is warned of, unless `any_version` says that the caller does it.
+    """
     clock = SystemClock()
     access = find_access(clock, kubeconfig=options.kubeconfig, context=options.context)
     client = Client(HttpTransport(access, clock), clock, left_out=_warn_of_left_out)
     try:
-        await check_server(client)
+        if not any_version:
+            await check_server(client)
         yield Cluster(client, clock, options.namespace or access.namespace, options)
     except KubeError as error:
         raise as_user_error(error) from error

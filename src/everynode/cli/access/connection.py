@@ -55,7 +55,7 @@ async def connect(
 
 async def check_server(client: Client) -> None:
     """Warn if the server is too old; raises UserError or KubeError if there is no API server."""
-    version = await _server_version(client)
+    version = await server_version(client)
     if version < OLDEST_SUPPORTED:
         click.echo(
             f"warning: this is Kubernetes {version[0]}.{version[1]}; "
@@ -72,7 +72,8 @@ class _Version(msgspec.Struct):
 _decode_version: Final = msgspec.json.Decoder(_Version).decode
 
 
-async def _server_version(client: Client) -> tuple[int, int]:
+async def server_version(client: Client) -> tuple[int, int]:
+    """Return major and minor version; raises UserError or KubeError if there is no API server."""
     try:
         answer = await client.read(Request("GET", "/version"), _decode_version)
     except (errors.Unavailable, errors.NotServed) as error:

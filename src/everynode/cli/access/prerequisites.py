@@ -53,17 +53,17 @@ async def check_prerequisites(client: Client, prerequisites: Prerequisites) -> N
 
 
 async def _check_permissions(client: Client, prerequisites: Prerequisites) -> None:
-    wanted = list(_permissions(prerequisites))
+    wanted = list(controller_permissions(prerequisites))
     try:
         allowed = await asyncio.gather(*(is_allowed(client, each) for each in wanted))
     except (NotServed, Forbidden):
         return  # no permission to ask; the controller's own requests will show what is missing
     missing = [each for each, given in zip(wanted, allowed, strict=True) if not given]
     if missing:
-        raise missing_permissions(_join_verbs(missing))
+        raise missing_permissions(join_verbs(missing))
 
 
-def _join_verbs(missing: list[Permission]) -> list[str]:
+def join_verbs(missing: list[Permission]) -> list[str]:
     """Join the verbs of each resource (`get/list/watch pods`), which keeps the line short."""
     verbs_of: dict[Permission, list[str]] = {}
     for each in missing:
@@ -73,7 +73,8 @@ def _join_verbs(missing: list[Permission]) -> list[str]:
     ]
 
 
-def _permissions(prerequisites: Prerequisites) -> list[Permission]:
+def controller_permissions(prerequisites: Prerequisites) -> list[Permission]:
+    """Return every permission that a controller with these options needs."""
     options = prerequisites.controller
     everywhere = rules(native=options.native, advanced=options.advanced)
     found = [each for rule in everywhere for each in _permissions_of(rule, options.namespace)]

@@ -1,0 +1,1 @@
+"""What `everynode doctor` reads of a cluster, and what it finds in it."""
