@@ -47,7 +47,8 @@ class ForecastTransport:
     async def send(self, request: Request) -> Response:
         """Send a request; creates of pods before `begin` are preinstalled."""
         if self._begun and verbs.is_write(request):
-            self.writes[_write_kind(request.path)] += 1
+            if ("dryRun", "All") not in request.query:
+                self.writes[_write_kind(request.path)] += 1
             request = self._with_failure(request)
         elif request.method == "POST" and request.path.endswith("/pods"):
             return await self._preinstalled.create_running(request)
