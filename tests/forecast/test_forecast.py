@@ -136,6 +136,13 @@ def test_a_template_that_no_node_wants_is_told() -> None:
     assert foresee(manifest, labels=(("gpu", "true", 4),)).nodes == 4
 
 
+def test_pods_that_the_new_template_does_not_want_are_counted() -> None:
+    narrowed = daemonset()
+    narrowed["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "typo"}
+    found = forecast(ForecastRequest(old=daemonset(), new=narrowed, nodes=NODES))
+    assert (found.removed, found.most_down, found.updated) == (NODES, NODES, 0)
+
+
 def test_what_the_server_refuses_is_told() -> None:
     manifest = rolling()
     manifest["spec"]["template"]["spec"]["containers"] = []

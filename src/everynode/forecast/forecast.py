@@ -93,6 +93,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     writes: dict[str, int]  # of the controller, by kind
     message: str  # of the condition Progressing
     curve: tuple[tuple[float, int, int], ...]  # seconds, updated, down
+    removed: int = 0  # nodes that lost their pod because the new template does not want them
 
     @property
     def writes_per_pod(self) -> float:
@@ -339,6 +340,7 @@ class _Rollout:
             writes=dict(sorted(self._transport.writes.items())),
             message=self._progressing_message(),
             curve=tuple(tracker.curve),
+            removed=tracker.removed(oracle.desired_nodes),
         )
 
     async def _write(self, request: Any) -> None:

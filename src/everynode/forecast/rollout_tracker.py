@@ -74,6 +74,10 @@ class RolloutTracker:
         self.updated.clear()
         self.curve = [(0.0, 0, 0)]
 
+    def removed(self, wanted: frozenset[str]) -> int:
+        """How many nodes lost an available pod because the new template does not want them."""
+        return len(self._initially_up - wanted - self.up)
+
     def is_old(self, hash: str) -> bool:
         """Whether pods had this revision before the update."""
         return hash in self._old

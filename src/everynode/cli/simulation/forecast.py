@@ -227,9 +227,12 @@ def _hold_reason(answer: Forecast) -> str:
 
 
 def _figures(answer: Forecast) -> Iterator[tuple[str, str]]:
-    kept = "" if answer.most_down <= (0 if answer.surging else answer.budget) else ": BROKEN"
     promised = 0 if answer.surging else answer.budget
+    kept = "" if answer.most_down - answer.removed <= promised else ": BROKEN"
     yield "down", f"at most {answer.most_down:,} at once, promised {promised:,}{kept}"
+    if answer.removed:
+        lost = format_count(answer.removed, "node")
+        yield "removed", f"the pods of {lost} that the new template does not want, without a budget"
     if answer.surging:
         yield "doubled", f"at most {answer.most_doubled:,} at once, promised {answer.budget:,}"
     if answer.updated and answer.seconds:
