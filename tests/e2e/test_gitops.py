@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from asyncio.subprocess import PIPE, STDOUT
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,3 +131,59 @@ async def let_time_pass(stage: Stage) -> None:
         subresource="status",
     )
     await stage.client.write(request, bytes)
+
+
+@pytest.mark.kubernetes
+async def test_helm_waits_until_a_rollout_is_complete_and_fails_on_a_bad_image(
+    play: Play, tmp_path: Path
+) -> None:
+    manifest = daemonset()
+    async with play(nodes=3) as stage:
+        assert stage.serve is not None
+        helm = Helm(await stage.serve(tmp_path), stage.namespace, make_chart(tmp_path, manifest))
+        assert await helm.upgrade("agent:v1") == 0
+        await helm.upgrade("agent:v2")
+        # Helm returned: nothing is awaited here.
+        assert (await stored(stage))["status"]["updatedNumberScheduled"] == 3
+        assert conditions_of(await stored(stage))["Complete"] == "True"
+        failing = asyncio.create_task(helm.upgrade("agent:non-existent"))
+        await settle(stage, manifest, "Waiting")
+        assert not failing.done()
+        await let_time_pass(stage)
+        assert await failing != 0
+
+
+class Helm:
+    """Helm 4 and one release, of a chart with a value `image`."""
+
+    def __init__(self, kubeconfig: str, namespace: str, chart: Path) -> None:
+        self._line = [str(tool("helm")), "--kubeconfig", kubeconfig, "-n", namespace]
+        self._line += ["upgrade", "--install", "agent", str(chart), "--wait", "--timeout", "2m"]
+
+    async def upgrade(self, image: str) -> int:
+        """Upgrade to this image and wait; return the exit code."""
+        started = await asyncio.create_subprocess_exec(
+            *self._line, "--set", f"image={image}", stdout=PIPE, stderr=STDOUT
+        )
+        try:
+            await started.communicate()
+        finally:
+            if started.returncode is None:
+                started.kill()
+        assert started.returncode is not None
+        return started.returncode
+
+
+def make_chart(folder: Path, manifest: Object) -> Path:
+    """Write a chart of one DaemonSet."""
+    chart = folder / "chart"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: agent\nversion: 1.0.0\n")
+    image = manifest["spec"]["template"]["spec"]["containers"][0]["image"]
+    text = json.dumps(manifest).replace(json.dumps(image), '"{{ .Values.image }}"')
+    (chart / "templates" / "daemonset.yaml").write_text(text)
+    return chart
+
+
+def conditions_of(obj: Object) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in obj["status"]["conditions"]}
