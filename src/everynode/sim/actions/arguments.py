@@ -43,6 +43,7 @@ class _Arguments(msgspec.Struct, forbid_unknown_fields=True):
     spec: dict[str, Any] = {}
     status: int | dict[str, Any] = 0  # an HTTP status, or the status of a DaemonSet
     strip: bool = False
+    tolerations: list[dict[str, Any]] = []
     value: int | str = 0
     which: int = 0
     who: str = ""
@@ -65,6 +66,7 @@ _REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "refuse-watch": ("status",),
     "set-image": ("image",),
     "set-selector": ("labels",),
+    "set-tolerations": ("tolerations",),
     "set-variable": ("value",),
 }
 # Actions on one controller process; `index` says which.
