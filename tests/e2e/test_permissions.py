@@ -32,6 +32,7 @@ async def test_everything_the_role_permits_is_used(play: Play) -> None:
         await _meet_a_foreign_revision(stage)
         await _use_updates_in_place(stage)
         await _lose_a_label(stage)
+        await _meet_a_foreign_pod(stage)
         await _say_the_same_again(stage)
         await _lead(stage)
         assert granted() - IMPLIED - stage.permitted.used == set()
@@ -104,6 +105,21 @@ async def _lose_a_label(stage: Stage) -> None:
         )
 
     await stage.until(is_back, "the label is back")
+
+
+async def _meet_a_foreign_pod(stage: Stage) -> None:
+    """A pod of another owner has the name that ours would have: the controller looks at it."""
+    manifest = daemonset("named", template={"spec": {"nodeSelector": {"named": "yes"}}})
+    await stage.label_node("node-0001", named="yes")
+    await stage.start(manifest, 1)
+    [pod] = [pod for pod in stage.on("node-0001") if pod.metadata.labels["app"] == "named"]
+    await stage.label_node("node-0001", named=None)
+    await until_gone(stage, pod)
+    container = {"name": "other", "image": "other:1"}
+    await stage.make(PODS, {"metadata": {"name": pod.name}, "spec": {"containers": [container]}})
+    await stage.label_node("node-0001", named="yes")
+    looked = Access("", "pods", "get")
+    await stage.until(lambda: looked in stage.permitted.used, "the other pod is looked at")
 
 
 async def _say_the_same_again(stage: Stage) -> None:

@@ -36,6 +36,7 @@ from everynode.decide.fleet.conditions import (
     build_conditions,
     merge_conditions,
     stall_check,
+    waiting_nodes,
 )
 from everynode.decide.fleet.scope import Scope
 from everynode.decide.fleet.status import build_status, new_notices
@@ -250,7 +251,7 @@ class Ledger:
             silent_held=sums.silent_held,
             silent_unreached=sums.silent_unreached,
             silent_excused=not is_outage(silent, limit=limit, desired=sums.desired),
-            waiting=books.waiting,
+            waiting=waiting_nodes(books.waiting, updating=plan.rolling and sums.not_started > 0),
             paused=plan.rolling and plan.ds.strategy.paused,
             on_delete=not plan.rolling,
             port_conflict=sums.port_conflict,

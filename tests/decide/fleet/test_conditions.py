@@ -13,6 +13,7 @@ from everynode.decide.fleet.conditions import (
     build_conditions,
     merge_conditions,
     stall_check,
+    waiting_nodes,
 )
 from tests.support.fleet import NOW, at
 
@@ -36,6 +37,13 @@ def state_of(shown: FleetSummary) -> list[str]:
     said = written(shown)
     true = [name for name in ("Ready", "Reconciling", "Stalled") if said[name].status == "True"]
     return [said["Ready"].reason, *true]
+
+
+def test_a_pod_that_restarted_is_named_only_while_it_holds_up_other_nodes() -> None:
+    waiting = {"Restarted": ["a"], "NotReady": ["b"]}
+    assert waiting_nodes(waiting, updating=True) == waiting
+    assert waiting_nodes(waiting, updating=False) == {"NotReady": ["b"]}
+    assert waiting_nodes({"NotReady": ["b"]}, updating=False) == {"NotReady": ["b"]}
 
 
 def test_the_conditions_that_are_always_there() -> None:

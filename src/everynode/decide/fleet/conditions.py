@@ -18,7 +18,7 @@ import msgspec
 from everynode.api.daemonset import FieldError
 from everynode.api.objects import Condition
 from everynode.api.times import seconds
-from everynode.decide.node.reasons import shorten
+from everynode.decide.node.reasons import RESTARTED, shorten
 
 PROGRESSING: Final = "Progressing"
 AVAILABLE: Final = "Available"
@@ -107,6 +107,19 @@ class FleetSummary(msgspec.Struct, frozen=True):
     def spec_faults(self) -> bool:
         """Whether values of the spec mean nothing: then nothing is as declared."""
         return any(fault.path.startswith("spec.") for fault in self.faults)
+
+
+def waiting_nodes(
+    by_code: Mapping[str, Sequence[str]], *, updating: bool
+) -> Mapping[str, Sequence[str]]:
+    """Return the nodes that the conditions name.
+
+    A pod that restarted and is available again holds up the update of other nodes. Where none is
+    to come it holds up nothing, and the node needs no attention.
+    """
+    if updating or RESTARTED not in by_code:
+        return by_code
+    return {code: names for code, names in by_code.items() if code != RESTARTED}
 
 
 def build_conditions(summary: FleetSummary) -> tuple[Condition, ...]:
