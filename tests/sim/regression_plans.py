@@ -297,6 +297,12 @@ _PODS: Final = {
         sets=(daemonset(rolling=_SURGE, template=_EVERYWHERE),), nodes=4, timing=_SLOW_STOP,
         quiet_at=120.0,
     ),
+    # No node is left that should have a pod: no dry run, and the pods go all the same.
+    "a-toleration-is-withdrawn-everywhere": _plan(
+        *(at(6.0, "taint-node", node=i, key="gpu") for i in range(3)),
+        at(8.0, "set-tolerations", tolerations=[]),
+        sets=(daemonset(rolling=_ONE, template=_EVERYWHERE),), quiet_at=60.0,
+    ),
     "a-toleration-is-withdrawn-by-a-bad-version": _plan(
         at(6.0, "taint-node", node=0), at(6.0, "taint-node", node=1),
         set_rolling_update(7.0, paused=True), at(8.0, "set-tolerations", tolerations=[]),

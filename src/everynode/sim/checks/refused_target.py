@@ -21,6 +21,7 @@ from everynode.sim.checks.possible_views import (
     owner_uid,
     possible_views,
 )
+from everynode.sim.checks.withdrawn import is_withdrawn
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit, Record, RecordedRequest
 from everynode.sim.history.snapshots import node_of
@@ -92,6 +93,8 @@ class RefusedTarget(Check):
             return True
         if oracle.at_target(pod):  # it is recreated only where its update in place has failed
             return bool(pod.metadata.annotations.inplace_state)
+        if is_withdrawn(oracle, pod) and not oracle.desired_nodes & oracle.scope:
+            return True  # nothing follows it, and no node has a use for a pod of the target
         if any((ds.uid, hash) in self._accepted for hash in oracle.targets):
             return True
         return any(oracle.at_target(each) for pods in oracle.pods.values() for each in pods)
