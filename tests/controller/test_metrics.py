@@ -1,15 +1,25 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
+from itertools import product
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from everynode.api.daemonset import DaemonSetStatus, Flavour
+from everynode.api.objects import Condition
 from everynode.controller.metrics import Metrics
+from everynode.controller.state import DaemonSetState
+from everynode.decide.ledger import Ledger
+from everynode.decide.view import NodeView
 from everynode.kube import verbs
 from everynode.kube.errors import describe
 from everynode.kube.resources import NODES, PODS, Resource
+from tests.support.fleet import NEW, NOW, make, node, pod
 from tests.support.scripted_server import ManualClock
+
+AGENT = "daemonset=agent,kind=apps/v1,namespace=n"
 
 
 class Watch:
@@ -62,6 +72,94 @@ def test_rollouts_are_shown_until_their_daemonset_is_gone() -> None:
     samples = shown(metrics)
     assert not any("apps.kruise.io" in name for name in samples)
     assert samples["everynode_daemonset_desired{daemonset=agent,kind=apps/v1,namespace=n}"] == 3
+
+
+def test_conditions_are_shown_as_numbers_and_tell_since_when_a_rollout_goes_on() -> None:
+    metrics = Metrics(ManualClock())
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    conditions = (
+        Condition("Complete", "False", last_transition_time=moment),
+        Condition("Progressing", "True", last_transition_time=moment),
+        Condition("OfAnother", "True", last_transition_time=moment),
+    )
+    metrics.rollout(
+        Flavour.NATIVE, "n", "agent", status=DaemonSetStatus(desired=3, conditions=conditions)
+    )
+    samples = shown(metrics)
+    found = {name: value for name, value in samples.items() if "daemonset_condition" in name}
+    assert found == {
+        f"everynode_daemonset_condition{{condition=Complete,{AGENT}}}": 0,
+        f"everynode_daemonset_condition{{condition=Progressing,{AGENT}}}": 1,
+    }
+    started = f"everynode_daemonset_rollout_start_timestamp_seconds{{{AGENT}}}"
+    assert samples[started] == moment.timestamp()
+    assert samples[f"everynode_daemonset_contested{{{AGENT}}}"] == 0
+
+
+@pytest.mark.parametrize(
+    ("steps", "moved"),
+    [
+        ([("v2", 3, 9), ("v2", 4, 9)], [True, True]),
+        ([("v2", 3, 9), ("v2", 3, 9)], [True, False]),
+        # A node goes down and comes back.
+        ([("v2", 3, 9), ("v2", 2, 9), ("v2", 3, 9)], [True, False, False]),
+        # Nodes are removed, updated ones first.
+        ([("v2", 3, 9), ("v2", 1, 7), ("v2", 2, 7)], [True, False, True]),
+        # Nodes are added.
+        ([("v2", 3, 9), ("v2", 3, 12), ("v2", 4, 12)], [True, False, True]),
+        # Another target, which has nodes that another one had not.
+        ([("v2", 3, 9), ("v3", 1, 9)], [True, True]),
+        # Complete, and then a node reboots.
+        ([("v2", 8, 9), ("v2", 9, 9), ("v2", 8, 9), ("v2", 9, 9)], [True, True, True, True]),
+    ],
+)
+async def test_progress_is_to_come_further_than_before(
+    steps: list[tuple[str, int, int]], moved: list[bool]
+) -> None:
+    clock = ManualClock()
+    metrics = Metrics(clock)
+    found = []
+    for target, done, desired in steps:
+        await clock.advance(60)
+        metrics.progress(Flavour.NATIVE, "n", "agent", target=target, done=done, desired=desired)
+        at = shown(metrics)[f"everynode_daemonset_last_progress_timestamp_seconds{{{AGENT}}}"]
+        found.append(at == clock.now())
+    assert found == moved
+    metrics.forget(Flavour.NATIVE, "n", "agent")
+    assert not any("agent" in name for name in shown(metrics))
+
+
+def test_reasons_that_kubelets_make_up_do_not_become_endless_metrics() -> None:
+    plan = make()
+    state = DaemonSetState(plan.ds, {})
+    words = ["".join(pair) for pair in product("ABCDEF", "abcde")]
+    broken = [pod(NEW, on=word, ready=False, waiting=word) for word in words]
+    views = [
+        NodeView(name=each.spec.node_name, node=node(each.spec.node_name), pods=(each,))
+        for each in broken
+    ]
+    state.ledger = Ledger(plan, views)
+    state.ledger.assess(NOW)
+    metrics = Metrics(ManualClock())
+    metrics.follow_daemonsets(lambda: [state])
+    found = {name: value for name, value in shown(metrics).items() if "waiting_nodes" in name}
+    assert len(found) == 21
+    assert sum(found.values()) == len(words)
+    assert not any("waiting_nodes" in name for name in shown(Metrics(ManualClock())))
+
+
+def test_only_the_leader_shows_rollouts() -> None:
+    metrics = Metrics(ManualClock())
+    leading = [True]
+    metrics.follow_leader(lambda: leading[0])
+    metrics.rollout(Flavour.NATIVE, "n", "agent", status=DaemonSetStatus(desired=3))
+    metrics.status_conflict(Flavour.NATIVE, "n", "agent", now=True)
+    assert shown(metrics)[f"everynode_daemonset_contested{{{AGENT}}}"] == 1
+    leading[0] = False
+    metrics.lead_lost()
+    assert not any("agent" in name for name in shown(metrics))
+    leading[0] = True
+    assert shown(metrics)[f"everynode_daemonset_contested{{{AGENT}}}"] == 0
 
 
 def test_the_age_of_a_cache_is_that_of_its_quietest_watch() -> None:

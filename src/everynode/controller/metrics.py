@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Protocol, TypeVar
 
@@ -19,7 +21,16 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from everynode.api.daemonset import DaemonSetStatus, Flavour
+from everynode.api.objects import Condition
+from everynode.api.times import seconds
 from everynode.clock import Clock
+from everynode.controller.state import DaemonSetState
+from everynode.decide.fleet.conditions import (
+    COMPLETE,
+    CONDITION_TYPES,
+    FleetSummary,
+    stall_check,
+)
 from everynode.kube.errors import RequestInfo
 from everynode.kube.resources import Resource
 
@@ -35,6 +46,9 @@ _COUNTS: Final = {
     "unavailable": "Nodes that should have an available pod and have none.",
     "misscheduled": "Nodes that have a pod and should not.",
 }
+# Kubelets choose the words for containers that do not run: rare ones are counted together.
+_NAMED_REASONS: Final = 20
+_OTHER_REASONS: Final = "Other"
 
 _BOUNDS: Final = [*(str(bound) for bound in _BUCKETS), "+Inf"]
 _Labels = tuple[str, ...]
@@ -60,6 +74,17 @@ class RecorderState(Protocol):
     dropped: int
 
 
+@dataclass(slots=True)
+class _Progress:
+    """How far the rollout of one target has come, and since when."""
+
+    target: str
+    done: int  # the most nodes that were updated and available
+    missing: int  # the fewest that were not
+    complete: bool
+    at: float
+
+
 class Metrics:
     """All metrics of one process, in a registry of their own.
 
@@ -79,7 +104,9 @@ class Metrics:
         self._skews: Counter[_Labels] = Counter()
         self._rollouts: dict[_Labels, DaemonSetStatus] = {}
         self._status_conflicts: dict[_Labels, bool] = {}
-        self._leading: Callable[[], bool] = lambda: False
+        self._progress: dict[_Labels, _Progress] = {}
+        self._leading: Callable[[], bool] = lambda: True
+        self._daemonsets: Callable[[], Iterable[DaemonSetState]] = tuple
         self.registry.register(_OnDemand(self._count))
         ProcessCollector(registry=self.registry)
 
@@ -120,20 +147,46 @@ class Metrics:
         """Store the current status of a DaemonSet."""
         self._rollouts[namespace, name, flavour.value] = status
 
+    def progress(
+        self, flavour: Flavour, namespace: str, name: str, *, target: str, done: int, desired: int
+    ) -> None:
+        """Note when a rollout began, or came further than ever before.
+
+        A node that goes down and comes back is no progress; nodes may also be added and removed.
+        """
+        labels, now, missing = (namespace, name, flavour.value), self._clock.now(), desired - done
+        known = self._progress.get(labels)
+        complete = missing <= 0
+        if known is None or known.target != target or (known.complete and not complete):
+            self._progress[labels] = _Progress(target, done, missing, complete, now)
+        elif done > known.done or missing < known.missing:
+            known.done, known.missing = max(done, known.done), min(missing, known.missing)
+            known.complete, known.at = complete, now
+
     def status_conflict(self, flavour: Flavour, namespace: str, name: str, *, now: bool) -> None:
         """Store whether another manager writes a DaemonSet's status."""
         self._status_conflicts[namespace, name, flavour.value] = now
 
     def forget(self, flavour: Flavour, namespace: str, name: str) -> None:
         """Remove the metrics of a deleted DaemonSet."""
-        self._rollouts.pop((namespace, name, flavour.value), None)
-        self._status_conflicts.pop((namespace, name, flavour.value), None)
+        labels = (namespace, name, flavour.value)
+        self._rollouts.pop(labels, None)
+        self._progress.pop(labels, None)
+        self._status_conflicts.pop(labels, None)
+
+    def lead_lost(self) -> None:
+        """End the status conflicts, as the controller does: the next leader writes the statuses."""
+        self._status_conflicts.clear()
 
     # --- What is read at each scrape ----------------------------------------------------------
 
     def follow_leader(self, leading: Callable[[], bool]) -> None:
         """Export whether we lead."""
         self._leading = leading
+
+    def follow_daemonsets(self, states: Callable[[], Iterable[DaemonSetState]]) -> None:
+        """Export how the nodes of these DaemonSets stand."""
+        self._daemonsets = states
 
     def follow_queue(self, depth: Callable[[], int]) -> None:
         """Export how many DaemonSets wait to be reconciled."""
@@ -183,12 +236,34 @@ class Metrics:
             "Times in the future that were met on nodes, and how often our own clock was set back."
         )
         yield _counter("wrong_clocks", text, ("clock",), self._skews)
+        yield _gauge("leader", "1 while this process leads.", self._leading())
+        if self._leading():  # what an earlier leader knows is out of date
+            yield from self._count_rollouts()
+            yield from _count_nodes(self._daemonsets())
+
+    def _count_rollouts(self) -> Iterator[Metric]:
         for name, text in _COUNTS.items():
             counts = {labels: getattr(each, name) for labels, each in self._rollouts.items()}
             yield _gauges(f"daemonset_{name}", text, _DAEMONSET_LABELS, counts)
         text = "1 while another manager writes the DaemonSet's status and we leave it alone."
-        yield _gauges("daemonset_contested", text, _DAEMONSET_LABELS, self._status_conflicts)
-        yield _gauge("leader", "1 while this process leads.", self._leading())
+        contested = dict.fromkeys(self._rollouts, False) | self._status_conflicts
+        yield _gauges("daemonset_contested", text, _DAEMONSET_LABELS, contested)
+        conditions: dict[_Labels, float] = {}
+        starts: dict[_Labels, float] = {}
+        for labels, status in self._rollouts.items():
+            for each in status.conditions:
+                if each.type in CONDITION_TYPES:
+                    conditions[*labels, each.type] = each.status == "True"
+            start = _incomplete_since(status.conditions)
+            if start is not None:
+                starts[labels] = start
+        text = "1 while a condition of the status is True."
+        yield _gauges("daemonset_condition", text, (*_DAEMONSET_LABELS, "condition"), conditions)
+        text = "Since when the rollout is not complete, in seconds since 1970."
+        yield _gauges("daemonset_rollout_start_timestamp_seconds", text, _DAEMONSET_LABELS, starts)
+        text = "When the rollout last came further or began, in seconds since 1970."
+        times = {labels: known.at for labels, known in self._progress.items()}
+        yield _gauges("daemonset_last_progress_timestamp_seconds", text, _DAEMONSET_LABELS, times)
 
 
 class _OnDemand(Collector):
@@ -200,6 +275,47 @@ class _OnDemand(Collector):
     def collect(self) -> Iterable[Metric]:
         """Compute the metrics."""
         return self._ask()
+
+
+def _incomplete_since(conditions: Iterable[Condition]) -> float | None:
+    for each in conditions:
+        if each.type == COMPLETE and each.status != "True":
+            return seconds(each.last_transition_time)
+    return None
+
+
+def _count_nodes(states: Iterable[DaemonSetState]) -> Iterator[Metric]:
+    """Count from sums that are kept anyway: the number of nodes does not matter."""
+    nodes: dict[_Labels, float] = {}
+    waiting: dict[_Labels, float] = {}
+    blocked: dict[_Labels, float] = {}
+    for state in states:
+        if state.ledger is None:
+            continue
+        summary = state.ledger.summary()
+        labels = (state.ds.namespace, state.ds.name, state.ds.flavour.value)
+        nodes[*labels, "updated"] = summary.done
+        nodes[*labels, "under_way"] = summary.under_way
+        nodes[*labels, "held"] = summary.held
+        nodes[*labels, "to_come"] = summary.not_started
+        for reason, count in _waiting_by_reason(summary).items():
+            waiting[*labels, reason] = count
+        check = stall_check(summary)
+        blocked[labels] = check is not None and check.after < math.inf
+    text = "Nodes that should have a pod, by state; each is in one."
+    yield _gauges("daemonset_nodes", text, (*_DAEMONSET_LABELS, "state"), nodes)
+    text = "Nodes that wait for something outside of the controller, by reason."
+    yield _gauges("daemonset_waiting_nodes", text, (*_DAEMONSET_LABELS, "reason"), waiting)
+    text = "1 while the DaemonSet is not as declared, nothing moves, and its spec asks for no wait."
+    yield _gauges("daemonset_blocked", text, _DAEMONSET_LABELS, blocked)
+
+
+def _waiting_by_reason(summary: FleetSummary) -> Counter[str]:
+    counts = Counter({reason: len(names) for reason, names in summary.waiting.items()})
+    order = sorted(counts, key=lambda reason: (-counts[reason], reason))
+    for reason in order[_NAMED_REASONS:]:
+        counts[_OTHER_REASONS] += counts.pop(reason)
+    return counts
 
 
 def _counter(

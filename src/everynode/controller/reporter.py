@@ -154,6 +154,15 @@ class ControllerReporter(Reporter):
         self._decided[state.key] = status
         ds = state.ds
         self._metrics.rollout(ds.flavour, ds.namespace, ds.name, status=status)
+        if state.ledger is not None:
+            self._metrics.progress(
+                ds.flavour,
+                ds.namespace,
+                ds.name,
+                target=state.ledger.plan.target_hash,
+                done=state.ledger.sums.done,
+                desired=status.desired,
+            )
         complete = any(
             each.type == COMPLETE and each.status == "True" for each in status.conditions
         )

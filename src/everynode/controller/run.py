@@ -103,6 +103,7 @@ class Controller:
 
     def _follow(self) -> None:
         self.metrics.follow_leader(lambda: self.leadership.write_budget_seconds() > 0)
+        self.metrics.follow_daemonsets(lambda: self.informers.states.values())
         self.metrics.follow_queue(lambda: len(self._queue))
         self.metrics.follow_watches(self.watchers)
         self.metrics.follow_events(self.recorder)
@@ -147,6 +148,7 @@ class Controller:
                 await self._catch_up()
                 if not lost.done():
                     await self._serve_term(lost, conflicts)
+        self.metrics.lead_lost()
 
     async def _catch_up(self) -> None:
         # Writes of our earlier terms must be over, so that the lists show them.

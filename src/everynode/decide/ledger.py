@@ -215,7 +215,7 @@ class Ledger:
     ) -> tuple[tuple[Condition, ...], float | None]:
         """Return the conditions to store, and when they change without an event."""
         if self._conditions_cache is None:
-            summary = self._summary()
+            summary = self.summary()
             self._conditions_cache = build_conditions(summary)
             self._stall_check = stall_check(summary)
         stored = merge_conditions(self._conditions_cache, status.conditions, now)
@@ -229,7 +229,8 @@ class Ledger:
         failed, self._failed_nodes = tuple(self._failed_nodes), []
         return failed
 
-    def _summary(self) -> FleetSummary:
+    def summary(self) -> FleetSummary:
+        """Return the counts of the last decision; its cost does not depend on the nodes."""
         books, plan = self._totals, self.plan
         sums = books.sums
         limits = resolve_limits(plan.ds.strategy, sums.desired)

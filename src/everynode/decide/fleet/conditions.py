@@ -34,6 +34,9 @@ REFUSED: Final = "Refused"  # reason of a fault that is no bad value: a write th
 NO_POD_IS_TAKEN: Final = "no pod is taken, because the API server would refuse its successor: "
 # Conditions that are left out until they are True for the first time.
 EXCEPTIONAL: Final = (SURGE_CANNOT_FIT, FAULTY)
+CONDITION_TYPES: Final = frozenset(
+    (PROGRESSING, AVAILABLE, COMPLETE, PAUSED, READY, RECONCILING, STALLED, *EXCEPTIONAL)
+)
 
 # After this many seconds more than minReadySeconds in which nothing moved, an update is stalled.
 STALL_SECONDS: Final = 300.0
