@@ -45,6 +45,7 @@ PACKAGE = ROOT / "src" / "everynode"
 # Modules without a test file of the same name, and the test file that covers them.
 COVERED_BY = {
     "cli/checkup/facts.py": "cli/checkup/test_findings.py",
+    "cli/migrate.py": "cli/migration/test_run.py",
     "cli/partition.py": "cli/change/test_run.py",
     "cli/pause.py": "cli/change/test_run.py",
     "cli/restart.py": "cli/change/test_run.py",

@@ -65,6 +65,9 @@ COMMANDS: Final = {
             "everynode.cli.install", "Install the CRD, the permissions and the controller."
         ),
         "run": LazyCommand("everynode.cli.run", "Run the controller until Ctrl-C or SIGTERM."),
+        "migrate": LazyCommand(
+            "everynode.cli.migrate", "Change the kind of a DaemonSet and keep its pods."
+        ),
         "convert": LazyCommand(
             "everynode.cli.convert", "Convert a DaemonSet to another API version."
         ),

@@ -1,0 +1,1 @@
+"""Moving a DaemonSet between the two kinds without restarting a pod."""

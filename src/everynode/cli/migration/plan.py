@@ -1,0 +1,226 @@
+"""Plan of a migration: what is checked before, and the next step in any state. No I/O.
+
+A record of the migration is stored in the cluster before anything is changed. Source, target and
+record alone decide what comes next, so that a migration can be interrupted at any point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api import keys
+from everynode.api.conversion import Conversion, convert
+from everynode.api.daemonset import DaemonSet, Flavour
+from everynode.api.template_equality import normalise
+from everynode.api.versions import decode_daemonset
+from everynode.cli.access.daemonset_names import SHORT
+from everynode.errors import UserError
+from everynode.inspect.evaluate import is_complete
+
+Object = dict[str, Any]
+
+OTHER: Final = {Flavour.NATIVE: Flavour.ADVANCED, Flavour.ADVANCED: Flavour.NATIVE}
+KINDS: Final = {Flavour.NATIVE: "native", Flavour.ADVANCED: "Advanced"}
+_VERSIONS: Final = {Flavour.NATIVE: keys.APPS_V1, Flavour.ADVANCED: keys.V1BETA1}
+_PROBE: Final = "everynode.io/migration-probe"
+
+
+class Step(StrEnum):
+    """What is done next."""
+
+    STORE_RECORD = "store the record"
+    DELETE_SOURCE = "delete the source and leave its pods"
+    AWAIT_DELETION = "wait until the source is gone"
+    CREATE_TARGET = "create the target"
+    AWAIT_ADOPTION = "wait until the target has adopted the pods"
+
+
+class Record(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What is stored before the first change: enough to finish the migration from any point."""
+
+    source_uid: str
+    source_generation: int  # the spec that was converted
+    manifest: Object  # of the target
+    pods: tuple[str, ...]  # uids
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a migration is in the cluster."""
+
+    name: str
+    flavour: Flavour  # of the source
+    source: Object | None = None
+    target: Object | None = None
+    record: Record | None = None
+
+    @property
+    def source_name(self) -> str:
+        """The source, as one would type it."""
+        return f"{SHORT[self.flavour]}/{self.name}"
+
+    @property
+    def target_name(self) -> str:
+        """The target, as one would type it."""
+        return f"{SHORT[OTHER[self.flavour]]}/{self.name}"
+
+
+def record_name(name: str, flavour: Flavour) -> str:
+    """Return the name of the ConfigMap with the record."""
+    return f"everynode-migrate-{SHORT[flavour]}-{name}"
+
+
+def next_step(state: State) -> Step:
+    """Return what is done next; raises UserError if a person has to decide."""
+    source, record = state.source, state.record
+    if source is None and record is None:
+        raise _no_source(state)
+    if source is not None and state.target is not None:
+        raise UserError(
+            f"there are both {state.source_name} and {state.target_name}: delete the one that is "
+            "not wanted, with --cascade=orphan if its pods are to stay"
+        )
+    if record is None:
+        return Step.STORE_RECORD
+    if source is None:
+        return Step.CREATE_TARGET if state.target is None else Step.AWAIT_ADOPTION
+    metadata = source["metadata"]
+    if metadata["uid"] != record.source_uid:
+        raise UserError(
+            f"{state.source_name} was created anew since its migration began; to begin again, "
+            f"kubectl delete configmap {record_name(state.name, state.flavour)}"
+        )
+    if metadata.get("deletionTimestamp"):
+        return Step.AWAIT_DELETION
+    # A spec that was changed since is converted and checked again.
+    same = metadata["generation"] == record.source_generation
+    return Step.DELETE_SOURCE if same else Step.STORE_RECORD
+
+
+def _no_source(state: State) -> UserError:
+    if state.target is not None:
+        return UserError(
+            f"there is no {state.source_name}, but there is {state.target_name}: it has the kind "
+            "that you want already"
+        )
+    return UserError(f"there is no {state.source_name}; `everynode get -A` lists all")
+
+
+def convert_source(state: State, *, drop: bool) -> Conversion:
+    """Return the target's manifest; raises UserError if the source cannot be migrated now."""
+    source = state.source or {}
+    ds = decode_daemonset(msgspec.json.encode(source), flavour=state.flavour)
+    owner = next(
+        (
+            each
+            for each in source["metadata"].get("ownerReferences") or ()
+            if each.get("controller")
+        ),
+        None,
+    )
+    if owner is not None:
+        raise UserError(
+            f"{state.source_name} belongs to {owner['kind']} {owner['name']}, which would create "
+            "it anew; change it there"
+        )
+    if source["metadata"].get("deletionTimestamp"):
+        raise UserError(f"{state.source_name} is being deleted")
+    if not is_complete(ds):
+        raise UserError(
+            f"the rollout of {state.source_name} is not complete, so that a pod could be replaced; "
+            f"see `everynode status {state.source_name}`, and migrate when it is"
+        )
+    made = convert(source, _VERSIONS[OTHER[state.flavour]])
+    if made.lost and not drop:
+        raise UserError(
+            f"the {KINDS[OTHER[state.flavour]]} kind has no field for parts of "
+            f"{state.source_name}; --drop leaves out "
+            + ", ".join(f"{each.path} ({each.instead})" for each in made.lost)
+        )
+    return made
+
+
+def check_meaning(state: State, stored: Object) -> None:
+    """Compare the source with the target as the server would store it; raises UserError."""
+    source = decode_daemonset(msgspec.json.encode(state.source), flavour=state.flavour)
+    target = decode_daemonset(msgspec.json.encode(stored), flavour=OTHER[state.flavour])
+    different = list(_differences(source, target))
+    if different:
+        raise UserError(
+            f"{state.target_name} would not mean the same as {state.source_name}: "
+            f"{', '.join(different)} would differ; nothing was changed"
+        )
+
+
+def _differences(source: DaemonSet, target: DaemonSet) -> Iterator[str]:
+    if source.selector != target.selector:
+        yield "spec.selector"
+    if _template(source) != _template(target):
+        yield "spec.template"
+    if source.min_ready_seconds != target.min_ready_seconds:
+        yield "spec.minReadySeconds"
+    before, after = source.strategy, target.strategy
+    if before.type is not after.type:
+        yield "spec.updateStrategy.type"
+    if (before.max_unavailable, before.max_surge) != (after.max_unavailable, after.max_surge):
+        yield "spec.updateStrategy.rollingUpdate"
+
+
+def _template(ds: DaemonSet) -> Object:
+    return normalise(msgspec.json.decode(ds.template))
+
+
+def make_record(state: State, manifest: Object, pods: Sequence[str]) -> Record:
+    """Return what is stored before the first change."""
+    assert state.source is not None
+    metadata = state.source["metadata"]
+    return Record(
+        source_uid=metadata["uid"],
+        source_generation=metadata["generation"],
+        manifest=manifest,
+        pods=tuple(sorted(pods)),
+    )
+
+
+def make_probe(manifest: Object) -> Object:
+    """Return a DaemonSet of the target's kind that no node matches.
+
+    A controller that serves the kind writes its status; so that is known before a DaemonSet is
+    given to it.
+    """
+    labels = {_PROBE: "true"}
+    [container, *_] = manifest["spec"]["template"]["spec"]["containers"]
+    pod = {
+        "nodeSelector": {_PROBE: "no-node-has-this"},
+        "containers": [{"name": "probe", "image": container["image"]}],
+    }
+    return {
+        "apiVersion": manifest["apiVersion"],
+        "kind": "DaemonSet",
+        "metadata": {"name": f"{manifest['metadata']['name']}-migration-probe", "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def is_observed(daemonset: Object) -> bool:
+    """Whether a controller has written the status of the newest spec."""
+    observed: int = daemonset.get("status", {}).get("observedGeneration", 0)
+    return observed >= int(daemonset["metadata"]["generation"])
+
+
+def owned_pods(pods: Sequence[Object], uid: str) -> set[str]:
+    """Return the uids of the pods that an owner controls, given their metadata."""
+    return {
+        pod["uid"]
+        for pod in pods
+        if any(
+            each.get("controller") and each["uid"] == uid
+            for each in pod.get("ownerReferences") or ()
+        )
+    }

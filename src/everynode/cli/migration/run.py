@@ -1,0 +1,320 @@
+"""Running a migration: read what there is, do the next step, until the pods are adopted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import click
+import msgspec
+
+from everynode.api.daemonset import Flavour
+from everynode.api.versions import decode_daemonset
+from everynode.cli.access.cluster import Cluster
+from everynode.cli.access.daemonset_names import RESOURCES, no_crd_error
+from everynode.cli.access.prerequisites import join_verbs
+from everynode.cli.change.run import FIELD_MANAGER
+from everynode.cli.migration.plan import (
+    KINDS,
+    OTHER,
+    Object,
+    Record,
+    State,
+    Step,
+    check_meaning,
+    convert_source,
+    is_observed,
+    make_probe,
+    make_record,
+    next_step,
+    owned_pods,
+    record_name,
+)
+from everynode.cli.terminal.text import format_count
+from everynode.controller.requests import selected_by
+from everynode.errors import UserError
+from everynode.kube import verbs
+from everynode.kube.client import decode_page
+from everynode.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound, NotServed
+from everynode.kube.permissions import Permission, is_allowed, missing_permissions
+from everynode.kube.requests import METADATA_LIST, Request
+from everynode.kube.resources import PODS, Resource
+
+_CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
+_KEY: Final = "migration.json"  # in the ConfigMap
+_POLL_INTERVAL: Final = 0.2
+_TIMEOUT: Final = 60.0  # of each wait
+# A controller gets pods and DaemonSets by watches of their own, without an order between them. The
+# target is created when every watch has long shown that the pods have no owner any more.
+_SETTLE_SECONDS: Final = 1.0
+
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_record: Final = msgspec.json.Decoder(Record).decode
+
+
+class Migration:
+    """The migration of one DaemonSet to the other kind."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: str,
+        flavour: Flavour,
+        *,
+        drop: bool = False,
+        settle: float = _SETTLE_SECONDS,
+    ) -> None:
+        self._client = cluster.client
+        self._clock = cluster.clock
+        self._namespace = cluster.namespace
+        self._name = name
+        self._flavour = flavour
+        self._drop = drop
+        self._settle = settle
+
+    @property
+    def _source(self) -> Resource:
+        return RESOURCES[self._flavour]
+
+    @property
+    def _target(self) -> Resource:
+        return RESOURCES[OTHER[self._flavour]]
+
+    async def check(self) -> None:
+        """Check everything that needs no change, and print what would be done."""
+        state = await self._read()
+        step = next_step(state)
+        if step is not Step.STORE_RECORD:
+            click.echo(f"{state.source_name} is being migrated; next: {step} (dry run)")
+            return
+        record = await self._prepare(state)
+        pods = format_count(len(record.pods), "pod")
+        click.echo(f"{state.source_name} can become {state.target_name}, with its {pods} (dry run)")
+
+    async def run(self) -> None:
+        """Migrate, from wherever an earlier run was interrupted; raises UserError."""
+        while True:
+            state = await self._read()
+            match next_step(state):
+                case Step.STORE_RECORD:
+                    record = await self._prepare(state)
+                    await self._try_target_kind(record.manifest)
+                    await self._store(record, again=state.record is not None)
+                case Step.DELETE_SOURCE:
+                    await self._delete_source(state)
+                case Step.AWAIT_DELETION:
+                    await self._await_deletion(state)
+                case Step.CREATE_TARGET:
+                    await self._create_target(state)
+                case Step.AWAIT_ADOPTION:
+                    await self._finish(state)
+                    return
+
+    async def _read(self) -> State:
+        source, target, config_map = await asyncio.gather(
+            self._get(self._source, self._name),
+            self._get(self._target, self._name),
+            self._get(_CONFIG_MAPS, record_name(self._name, self._flavour)),
+        )
+        record = None
+        if config_map is not None:
+            try:
+                record = _decode_record(str((config_map.get("data") or {}).get(_KEY)))
+            except msgspec.DecodeError:
+                where = f"configmap/{record_name(self._name, self._flavour)}"
+                raise UserError(f"{where} is not the record of a migration; delete it") from None
+        return State(
+            name=self._name, flavour=self._flavour, source=source, target=target, record=record
+        )
+
+    async def _get(self, resource: Resource, name: str) -> Object | None:
+        try:
+            return await self._client.read(
+                verbs.get(resource, name, namespace=self._namespace), _decode
+            )
+        except NotServed:
+            raise no_crd_error() from None
+        except NotFound:
+            return None
+
+    # --- Before ----------------------------------------------------------------------------------
+
+    async def _prepare(self, state: State) -> Record:
+        """Check that the migration can succeed; changes nothing."""
+        manifest, lost = convert_source(state, drop=self._drop)
+        await self._check_permissions()
+        # An earlier owner of the finalizers would find them on an object that it does not know.
+        manifest["metadata"].pop("finalizers", None)
+        request = self._create_request(self._target, manifest, dry_run=True)
+        check_meaning(state, await self._client.write(request, _decode))
+        assert state.source is not None
+        pods = owned_pods(await self._pods(state.source), state.source["metadata"]["uid"])
+        for each in lost:
+            click.echo(f"dropped {each.path} of {self._name}: {each.instead}", err=True)
+        return make_record(state, manifest, sorted(pods))
+
+    async def _check_permissions(self) -> None:
+        wanted = [
+            Permission(verb=verb, group=group, resource=resource, namespace=self._namespace)
+            for verb, group, resource in (
+                ("delete", self._source.group, "daemonsets"),
+                ("create", self._target.group, "daemonsets"),
+                ("delete", self._target.group, "daemonsets"),
+                ("create", "", "configmaps"),
+                ("patch", "", "configmaps"),
+                ("delete", "", "configmaps"),
+                ("list", "", "pods"),
+            )
+        ]
+        try:
+            allowed = await asyncio.gather(*(is_allowed(self._client, each) for each in wanted))
+        except (NotServed, Forbidden):
+            return  # no permission to ask
+        missing = [each for each, given in zip(wanted, allowed, strict=True) if not given]
+        if missing:
+            raise missing_permissions(join_verbs(missing))
+
+    async def _try_target_kind(self, manifest: Object) -> None:
+        """Create a DaemonSet for no node, to see whether a controller serves the kind."""
+        probe = make_probe(manifest)
+        name = probe["metadata"]["name"]
+        with suppress(AlreadyExists):  # of a run that was interrupted
+            await self._client.write(self._create_request(self._target, probe), bytes)
+
+        async def served() -> bool:
+            live = await self._get(self._target, name)
+            return live is not None and is_observed(live)
+
+        answered = await self._wait_until(served)
+        await self._delete(self._target, name)
+        if not answered:
+            kind = KINDS[OTHER[self._flavour]]
+            raise UserError(
+                f"no controller serves {kind} DaemonSets in namespace {self._namespace}: start one "
+                "first, `everynode doctor` says what is missing; nothing was changed"
+            )
+
+    async def _store(self, record: Record, *, again: bool) -> None:
+        name = record_name(self._name, self._flavour)
+        data = {"data": {_KEY: msgspec.json.encode(record).decode()}}
+        if again:
+            request = verbs.patch(
+                _CONFIG_MAPS, name, data, namespace=self._namespace, manager=FIELD_MANAGER
+            )
+        else:
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, **data}
+            request = self._create_request(_CONFIG_MAPS, body)
+        await self._client.write(request, bytes)
+
+    # --- The change ------------------------------------------------------------------------------
+
+    async def _delete_source(self, state: State) -> None:
+        assert state.source is not None
+        metadata = state.source["metadata"]
+        request = verbs.delete(
+            self._source,
+            self._name,
+            namespace=self._namespace,
+            uid=metadata["uid"],
+            version=metadata["resourceVersion"],  # the spec is the one that was converted
+            propagation="Orphan",
+        )
+        try:
+            await self._client.write(request, bytes)
+        except (Conflict, NotFound):
+            return  # look again
+        click.echo(f"{state.source_name} deleted, its pods stay")
+
+    async def _await_deletion(self, state: State) -> None:
+        async def gone() -> bool:
+            return await self._get(self._source, self._name) is None
+
+        if not await self._wait_until(gone):
+            raise UserError(
+                f"{state.source_name} is not gone after {_TIMEOUT:.0f} seconds: look at its "
+                "finalizers, then run this command again to go on"
+            )
+
+    async def _create_target(self, state: State) -> None:
+        assert state.record is not None
+        await self._clock.sleep(self._settle)
+        try:
+            request = self._create_request(self._target, state.record.manifest)
+            await self._client.write(request, bytes)
+        except AlreadyExists:
+            return  # look again
+        click.echo(f"{state.target_name} created")
+
+    # --- After -----------------------------------------------------------------------------------
+
+    async def _finish(self, state: State) -> None:
+        """Wait for the adoption, compare the pods, and delete the record."""
+        assert state.record is not None
+        before, kept = set(state.record.pods), set[str]()
+
+        async def adopted() -> bool:
+            live = await self._get(self._target, self._name)
+            if live is None:
+                raise UserError(f"{state.target_name} was deleted meanwhile; run this again")
+            pods = await self._pods(live)
+            kept.clear()
+            kept.update(before & owned_pods(pods, live["metadata"]["uid"]))
+            waiting = (before & {pod["uid"] for pod in pods}) - kept
+            return is_observed(live) and not waiting
+
+        if not await self._wait_until(adopted):
+            raise UserError(
+                f"{state.target_name} has adopted {len(kept)} of {len(before)} pods after "
+                f"{_TIMEOUT:.0f} seconds; run this command again to go on waiting"
+            )
+        await self._delete(_CONFIG_MAPS, record_name(self._name, self._flavour))
+        if kept != before:
+            raise UserError(
+                f"{state.target_name} is there, but {len(before - kept)} of its "
+                f"{format_count(len(before), 'pod')} were deleted meanwhile"
+            )
+        click.echo(f"{state.target_name} has adopted the same {format_count(len(kept), 'pod')}")
+
+    async def _pods(self, daemonset: Object) -> list[Object]:
+        """Read the metadata of all pods that the selector matches."""
+        flavour = self._flavour if _is(daemonset, self._source) else OTHER[self._flavour]
+        ds = decode_daemonset(msgspec.json.encode(daemonset), flavour=flavour)
+        scope = selected_by(ds)
+        if scope is None:
+            raise UserError(f"the selector of {self._name} matches nothing")
+        found: list[Object] = []
+        token = ""
+        while True:
+            request = verbs.list_page(PODS, scope=scope, token=token)
+            asked = msgspec.structs.replace(request, accept=METADATA_LIST)
+            page = await self._client.read(asked, decode_page)
+            found += [_decode(bytes(item))["metadata"] for item in page.items]
+            token = page.token
+            if not token:
+                return found
+
+    async def _wait_until(self, holds: Callable[[], Awaitable[bool]]) -> bool:
+        deadline = self._clock.monotonic() + _TIMEOUT
+        while not await holds():
+            if self._clock.monotonic() > deadline:
+                return False
+            await self._clock.sleep(_POLL_INTERVAL)
+        return True
+
+    async def _delete(self, resource: Resource, name: str) -> None:
+        request = verbs.delete(resource, name, namespace=self._namespace, propagation="Background")
+        with suppress(NotFound):  # a run that was interrupted has done it
+            await self._client.write(request, bytes)
+
+    def _create_request(
+        self, resource: Resource, body: Object, *, dry_run: bool = False
+    ) -> Request:
+        return verbs.create(
+            resource, body, namespace=self._namespace, manager=FIELD_MANAGER, dry_run=dry_run
+        )
+
+
+def _is(daemonset: Object, resource: Resource) -> bool:
+    return bool(daemonset["apiVersion"] == resource.api_version)
