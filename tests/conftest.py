@@ -1,9 +1,9 @@
-"""What all tests share: real control planes, and a word at the end about what was skipped."""
+"""What all tests share: real control planes, and at the end what was skipped and what took long."""
 
 from __future__ import annotations
 
 import signal
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +14,7 @@ from tests.support.kubernetes import running
 # A shell that runs the tests in the background has them ignore Ctrl-C, and everything they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+_WORTH_A_LINE = 60.0  # seconds of all tests together
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +46,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line for each reason to skip."""
+    """Print one line for each reason to skip, and the folders that took longest."""
+    _print_skips(terminalreporter)
+    _print_times(terminalreporter)
+
+
+def _print_times(terminalreporter: pytest.TerminalReporter) -> None:
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                file = report.nodeid.partition("::")[0]
+                seconds["/".join(file.split("/")[:2])] += report.duration
+    if sum(seconds.values()) > _WORTH_A_LINE:
+        slowest = sorted(seconds, key=lambda folder: -seconds[folder])[:10]
+        times = ", ".join(f"{folder} {seconds[folder]:.0f} s" for folder in slowest)
+        terminalreporter.write_line(f"slowest: {times}")
+
+
+def _print_skips(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", ())
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
     for reason, count in sorted(reasons.items()):
