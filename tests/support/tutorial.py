@@ -170,7 +170,7 @@ def run_steps(
         start_new_session=True,
     )
     try:
-        output, _ = process.communicate(_script(steps), timeout=_PAGE_SECONDS)
+        output, _ = process.communicate(_script(steps, folder), timeout=_PAGE_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
@@ -194,18 +194,23 @@ def _end_group(group: int) -> None:
         return
 
 
-def _script(steps: list[Step]) -> str:
+def _script(steps: list[Step], folder: Path) -> str:
     lines = []
     ports: dict[str, int] = {}
     for step in steps:
         # A command must neither read the script nor end it.
         lines += [
-            f"{{ {_with_free_ports(step.command, ports)}\n}} </dev/null",
+            f"{{ {_with_own_files(_with_free_ports(step.command, ports), folder)}\n}} </dev/null",
             f"code=$?; printf '\\n%s{_MARK}' $code",
         ]
         expected = "-eq" if step.fails else "-ne"
         lines.append(f"[ $code {expected} 0 ] && exit")
     return "\n".join(lines) + "\n"
+
+
+def _with_own_files(command: str, folder: Path) -> str:
+    """Move the files that a page writes to its own folder: the same page may run twice at once."""
+    return command.replace("/tmp/", f"{folder}/")
 
 
 def _with_free_ports(command: str, ports: dict[str, int]) -> str:
