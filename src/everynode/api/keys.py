@@ -57,6 +57,7 @@ PULLED: Final = "everynode.io/pulled"
 # On pods of the Advanced kind: cluster-autoscaler then treats them as it treats native daemon pods.
 AUTOSCALER_DAEMON_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 FIELD_MANAGER: Final = "everynode"
+CLI_FIELD_MANAGER: Final = "everynode-cli"  # of what people change by a command
 
 # Kubernetes' alphabet for generated names: no vowels, so that no words are formed
 NAME_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"

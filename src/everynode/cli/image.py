@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import click
 
+from everynode.api.keys import CLI_FIELD_MANAGER
 from everynode.cli.access.connection import connect
 from everynode.cli.access.options import connection_options
-from everynode.cli.serving.simulated_nodes import MANAGER, Object, decode, require_simulation
+from everynode.cli.serving.simulated_nodes import Object, decode, require_simulation
 from everynode.clock import SystemClock
 from everynode.components.kubelet.behaviour import overrides_by_name
 from everynode.components.kubelet.image_config import (
@@ -119,9 +120,15 @@ def _write_request(present: Object | None, change: Callable[[str], str]) -> Requ
         meta = {"name": IMAGE_CONFIG_NAME, "namespace": IMAGE_CONFIG_NAMESPACE}
         body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
         body["data"] = {IMAGE_CONFIG_KEY: change("")}
-        return verbs.create(CONFIG_MAPS, body, namespace=IMAGE_CONFIG_NAMESPACE, manager=MANAGER)
+        return verbs.create(
+            CONFIG_MAPS, body, namespace=IMAGE_CONFIG_NAMESPACE, manager=CLI_FIELD_MANAGER
+        )
     text = (present.get("data") or {}).get(IMAGE_CONFIG_KEY, "")
     body = {**present, "data": {**(present.get("data") or {}), IMAGE_CONFIG_KEY: change(text)}}
     return verbs.replace(
-        CONFIG_MAPS, IMAGE_CONFIG_NAME, body, namespace=IMAGE_CONFIG_NAMESPACE, manager=MANAGER
+        CONFIG_MAPS,
+        IMAGE_CONFIG_NAME,
+        body,
+        namespace=IMAGE_CONFIG_NAMESPACE,
+        manager=CLI_FIELD_MANAGER,
     )

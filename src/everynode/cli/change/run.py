@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from everynode.api.daemonset import UpdateStrategyType
-from everynode.api.keys import CHANGE_CAUSE
+from everynode.api.keys import CHANGE_CAUSE, CLI_FIELD_MANAGER
 from everynode.cli.access.cluster import Cluster, open_cluster
 from everynode.cli.access.daemonset_names import (
     FoundDaemonSet,
@@ -29,7 +29,6 @@ from everynode.kube import verbs
 from everynode.kube.errors import Conflict
 from everynode.kube.permissions import missing_permissions
 
-FIELD_MANAGER: Final = "everynode-cli"
 _ATTEMPTS: Final = 5  # other clients may write at the same time
 _SHOWN: Final = 5  # names in a question
 _SUFFIX: Final = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
@@ -132,7 +131,7 @@ async def _write(
             meta["name"],
             {**patch, "metadata": {**patch.get("metadata", {}), **precondition}},
             namespace=cluster.namespace,
-            manager=FIELD_MANAGER,
+            manager=CLI_FIELD_MANAGER,
             dry_run=dry_run == "server",
         )
         try:

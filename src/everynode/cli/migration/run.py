@@ -11,11 +11,11 @@ import click
 import msgspec
 
 from everynode.api.daemonset import Flavour
+from everynode.api.keys import CLI_FIELD_MANAGER
 from everynode.api.versions import decode_daemonset
 from everynode.cli.access.cluster import Cluster
 from everynode.cli.access.daemonset_names import RESOURCES, no_crd_error
 from everynode.cli.access.prerequisites import join_verbs
-from everynode.cli.change.run import FIELD_MANAGER
 from everynode.cli.migration.plan import (
     KINDS,
     OTHER,
@@ -201,7 +201,7 @@ class Migration:
         data = {"data": {_KEY: msgspec.json.encode(record).decode()}}
         if again:
             request = verbs.patch(
-                _CONFIG_MAPS, name, data, namespace=self._namespace, manager=FIELD_MANAGER
+                _CONFIG_MAPS, name, data, namespace=self._namespace, manager=CLI_FIELD_MANAGER
             )
         else:
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, **data}
@@ -312,7 +312,7 @@ class Migration:
         self, resource: Resource, body: Object, *, dry_run: bool = False
     ) -> Request:
         return verbs.create(
-            resource, body, namespace=self._namespace, manager=FIELD_MANAGER, dry_run=dry_run
+            resource, body, namespace=self._namespace, manager=CLI_FIELD_MANAGER, dry_run=dry_run
         )
 
 

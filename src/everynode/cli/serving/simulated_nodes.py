@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
+from everynode.api.keys import CLI_FIELD_MANAGER
 from everynode.components.kubelet.registration import OS_IMAGE
 from everynode.errors import UserError, one_line
 from everynode.kube import verbs
@@ -20,7 +21,6 @@ from everynode.kube.verbs import Scope
 Object = dict[str, Any]
 
 decode: Final = msgspec.json.Decoder(Object).decode
-MANAGER: Final = "everynode-cli"
 _NUMBERED: Final = re.compile(r"node-(\d{1,9})", re.ASCII)
 _ZONE: Final = "topology.kubernetes.io/zone"
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -53,7 +53,9 @@ async def annotate_node(client: Client, name: str, annotations: dict[str, str | 
     """Set annotations of a simulated node, and remove those that are None."""
     node = await _read_simulated(client, name)
     meta = {"uid": node["metadata"]["uid"], "annotations": annotations}
-    await client.write(verbs.patch(NODES, name, {"metadata": meta}, manager=MANAGER), decode)
+    await client.write(
+        verbs.patch(NODES, name, {"metadata": meta}, manager=CLI_FIELD_MANAGER), decode
+    )
 
 
 async def drain(client: Client, name: str) -> int:
@@ -74,7 +76,7 @@ async def add(client: Client, number: int, labels: Mapping[str, str]) -> list[st
     for index, name in enumerate(names):
         own = {_HOSTNAME: name, _ZONE: zones[(first + index - 1) % len(zones)], _OS: "linux"}
         body = {"metadata": {"name": name, "labels": {**own, **labels}}}
-        await client.write(verbs.create(NODES, body, manager=MANAGER), decode)
+        await client.write(verbs.create(NODES, body, manager=CLI_FIELD_MANAGER), decode)
     return names
 
 
@@ -93,7 +95,9 @@ async def remove(client: Client, name: str) -> int:
 
 async def _patch_node(client: Client, node: Object, change: Object) -> None:
     meta = {key: node["metadata"][key] for key in ("uid", "resourceVersion")}
-    request = verbs.patch(NODES, _name(node), {"metadata": meta, **change}, manager=MANAGER)
+    request = verbs.patch(
+        NODES, _name(node), {"metadata": meta, **change}, manager=CLI_FIELD_MANAGER
+    )
     await client.write(request, decode)
 
 
