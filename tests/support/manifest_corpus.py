@@ -207,11 +207,11 @@ _BAD_METADATA: Table = (
     ("a bad finalizer", {"finalizers": ["example.com/a b"]}, ("metadata.finalizers",)),
     ("a name too long", {"name": "a" * 254}, ("metadata.name",)),
     ("finalizers that exclude each other", {"finalizers": ["orphan", "foregroundDeletion"]}, ("metadata.finalizers",)),
-    ("an event as the owner", {"ownerReferences": [{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"}]}, ("metadata.ownerReferences",)),
-    ("an owner of no kind", {"ownerReferences": [{"apiVersion": "", "kind": "", "name": "a", "uid": ""}]}, ("metadata.ownerReferences.apiVersion", "metadata.ownerReferences.kind", "metadata.ownerReferences.uid")),
+    ("an event as the owner", {"ownerReferences": [{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"}]}, ("metadata.ownerReferences[0]",)),
+    ("an owner of no kind", {"ownerReferences": [{"apiVersion": "", "kind": "", "name": "a", "uid": ""}]}, ("metadata.ownerReferences[0].apiVersion", "metadata.ownerReferences[0].kind", "metadata.ownerReferences[0].uid")),
     ("two controllers", {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": name, "controller": True} for name in ("a", "b")]}, ("metadata.ownerReferences",)),
     ("annotations too large", {"annotations": {"a": "b" * 2**18}}, ("metadata.annotations",)),
-    ("an owner without a name", {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "", "uid": "u"}]}, ("metadata.ownerReferences.name",)),
+    ("an owner without a name", {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "", "uid": "u"}]}, ("metadata.ownerReferences[0].name",)),
 )
 
 
@@ -411,7 +411,7 @@ _BAD_POD_SPECS: Table = (
     ("a device among own users", {"hostUsers": False, "volumes": [_CLAIM], "containers": [{"name": "a", "image": "a", "volumeDevices": [{"name": "data", "devicePath": "/a"}]}]}, ("containers[0].volumeDevices",)),
     ("a variable from a file of a map", {"volumes": [_HOST_PATH], "containers": [{"name": "a", "image": "a", "env": [{"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "data", "path": "../a", "key": "a="}}}]}]}, ("containers[0].env[0].valueFrom.fileKeyRef.key", "containers[0].env[0].valueFrom.fileKeyRef.path", "containers[0].env[0].valueFrom.fileKeyRef.volumeName")),
     ("a variable from no file", {"containers": [{"name": "a", "image": "a", "env": [{"name": "A", "valueFrom": {"fileKeyRef": {}}}]}]}, ("containers[0].env[0].valueFrom.fileKeyRef.key", "containers[0].env[0].valueFrom.fileKeyRef.volumeName", "containers[0].env[0].valueFrom.fileKeyRef.path", "containers[0].env[0].valueFrom.fileKeyRef.volumeName")),
-    ("shared processes beside the host's", {"shareProcessNamespace": True, "hostPID": True}, ("securityContext.shareProcessNamespace",)),
+    ("shared processes beside the host's", {"shareProcessNamespace": True, "hostPID": True}, ("shareProcessNamespace",)),
     ("own users with the host's memory", {"hostUsers": False, "hostIPC": True}, ("HostIPC",)),
     ("odd groups", {"securityContext": {"supplementalGroups": [-1], "fsGroupChangePolicy": "No", "supplementalGroupsPolicy": "No", "seLinuxChangePolicy": "No"}}, ("securityContext.supplementalGroups[0]", "securityContext.fsGroupChangePolicy", "securityContext.supplementalGroupsPolicy", "securityContext.seLinuxChangePolicy")),
     ("a sysctl without a name", {"securityContext": {"sysctls": [{"name": "", "value": "1"}]}}, ("securityContext.sysctls[0].name",)),

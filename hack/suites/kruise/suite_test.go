@@ -6,19 +6,20 @@ import (
 	"os"
 	"testing"
 
-	"github.com/onsi/ginkgo"
+	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	"github.com/openkruise/kruise/apis"
-	_ "github.com/openkruise/kruise/test/e2e/apps"
-	"github.com/openkruise/kruise/test/e2e/framework"
+	_ "github.com/openkruise/kruise/test/e2e/apps/v1alpha1"
+	_ "github.com/openkruise/kruise/test/e2e/apps/v1beta1"
+	"github.com/openkruise/kruise/test/e2e/framework/common"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
 func TestMain(m *testing.M) {
-	framework.RegisterCommonFlags(flag.CommandLine)
-	framework.RegisterClusterFlags(flag.CommandLine)
+	common.RegisterCommonFlags(flag.CommandLine)
+	common.RegisterClusterFlags(flag.CommandLine)
 	flag.Parse()
-	framework.AfterReadingAllFlags(&framework.TestContext)
+	common.AfterReadingAllFlags(&common.TestContext)
 	os.Exit(m.Run())
 }
 

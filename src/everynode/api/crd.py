@@ -126,6 +126,10 @@ _WORDS: Final[dict[FieldPath, str]] = {
     ("scaleStrategy", "partitionedScaling"): "Whether the partition also holds back creation.",
 }
 
+# A definition must require the keys of its lists; since 1.37 the types of Kubernetes do not say so.
+_REQUIRED_IN_LISTS: Final[dict[FieldPath, tuple[str, ...]]] = {
+    ("status", "conditions", "[]"): ("type", "status"),
+}
 _OF_READY: Final = '.status.conditions[?(@.type=="Ready")]'
 _COLUMNS: Final = (
     ("DESIRED", "integer", ".status.desiredNumberScheduled", "nodes that should have a pod", 0),
@@ -209,8 +213,9 @@ def _own(name: str, at: FieldPath) -> Object:
     made = _described({"type": "object", "properties": properties}, at)
     if at in _DEFAULTS:
         made["default"] = _DEFAULTS[at]
-    if info.required:
-        made["required"] = list(info.required)
+    required = _REQUIRED_IN_LISTS.get(at, info.required)
+    if required:
+        made["required"] = list(required)
     if info.map_type:
         made["x-kubernetes-map-type"] = info.map_type
     return made

@@ -76,3 +76,14 @@ TAINT_MEMORY_PRESSURE: Final = "node.kubernetes.io/memory-pressure"
 TAINT_PID_PRESSURE: Final = "node.kubernetes.io/pid-pressure"
 TAINT_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 TAINT_NETWORK_UNAVAILABLE: Final = "node.kubernetes.io/network-unavailable"
+
+# Node lifecycle conditions (KEP-5683, Kubernetes 1.37), the most urgent first
+NODE_SHUTDOWN: Final = "GracefulNodeShutdownInProgress"
+MAINTENANCE_PLANNED: Final = "MaintenancePlanned"
+NODE_LIFECYCLE: Final = (
+    NODE_SHUTDOWN,
+    "MaintenanceInProgress",
+    "DrainInProgress",
+    "Drained",
+    MAINTENANCE_PLANNED,
+)

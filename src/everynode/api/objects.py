@@ -130,6 +130,17 @@ class Node(Partial, frozen=True):
                 return condition.status
         return "True"
 
+    @property
+    def lifecycle(self) -> str:
+        """The node lifecycle condition that is True, the most urgent of several; empty if none."""
+        found = ""
+        for condition in self.status.conditions:
+            if condition.status == "True" and condition.type in keys.NODE_LIFECYCLE:
+                order = keys.NODE_LIFECYCLE.index
+                if not found or order(condition.type) < order(found):
+                    found = condition.type
+        return found
+
 
 # --- Pods --------------------------------------------------------------------------------------
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+# The release of Kubernetes that types.json was made from, and that hack/kubernetes/go.mod pins.
+KUBERNETES: Final = "v1.37.1"
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"

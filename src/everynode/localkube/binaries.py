@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from everynode.api.types import KUBERNETES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# The releases pinned by hack/kubernetes/go.mod and hack/kubectl-old/go.mod.
-RELEASE = "v1.36.3"
+# What hack/kubernetes/go.mod and hack/kubectl-old/go.mod pin.
+RELEASE = KUBERNETES
 OLD_KUBECTL_RELEASE = "v1.28.15"
 
 CONTROL_PLANE = (

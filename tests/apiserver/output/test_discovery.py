@@ -60,8 +60,8 @@ async def test_custom_kinds_are_discovered_and_described(cluster: Cluster) -> No
 
 async def test_version_is_one_that_clients_understand(cluster: Cluster) -> None:
     version = await cluster.read("/version")
-    assert (version["major"], version["minor"]) == ("1", "36")
-    assert version["gitVersion"].startswith("v1.36.")
+    assert (version["major"], version["minor"]) == ("1", "37")
+    assert version["gitVersion"].startswith("v1.37.")
 
 
 async def test_old_openapi_can_be_read_and_is_empty(cluster: Cluster) -> None:

@@ -157,7 +157,7 @@ def test_the_main_kinds_are_described_in_full() -> None:
 def test_old_clients_get_a_document_of_version_two_that_they_can_read() -> None:
     media, content = v2_document("application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
     assert media == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-    assert content == b"\n\x032.0\x12\x14\n\tEverynode\x12\x07v1.36.3"
+    assert content == b"\n\x032.0\x12\x14\n\tEverynode\x12\x07v1.37.1"
     media, content = v2_document("application/json, */*")
     assert media == "application/json"
     assert json.loads(content)["swagger"] == "2.0"

@@ -119,18 +119,16 @@ def _check_names(metadata: Object, path: str, name_rule: NameRule) -> FieldError
 def _check_owners(metadata: Object, path: str) -> FieldErrors:
     here = f"{path}.ownerReferences"
     controller = ""
-    for _, owner in sections(metadata, "ownerReferences", path):
-        version = text(owner, "apiVersion").rpartition("/")[2]
-        if not version:
-            value = text(owner, "apiVersion")
-            yield invalid(f"{here}.apiVersion", value, "version must not be empty")
-        for name in ("kind", "name", "uid"):
+    for at, owner in sections(metadata, "ownerReferences", path):
+        version = text(owner, "apiVersion")
+        if version and (version.count("/") > 1 or version.endswith("/")):
+            yield invalid(f"{at}.apiVersion", version, "must be <group>/<version> or <version>")
+        for name in ("apiVersion", "kind", "name", "uid"):
             if not text(owner, name):
-                yield invalid(f"{here}.{name}", "", "must not be empty")
-        if text(owner, "apiVersion") == "v1" and text(owner, "kind") == "Event":
-            yield invalid(
-                here, _owner_as_printed(owner), "/v1, Kind=Event is disallowed from being an owner"
-            )
+                yield required(f"{at}.{name}", "must not be empty")
+        if version == "v1" and text(owner, "kind") == "Event":
+            detail = "/v1, Kind=Event is disallowed from being an owner"
+            yield invalid(at, _owner_as_printed(owner), detail)
         if flag(owner, "controller"):
             this = f"{text(owner, 'kind')}/{text(owner, 'name')}"
             if controller:

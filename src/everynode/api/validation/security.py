@@ -52,12 +52,12 @@ def check_pod_security(spec: Object, path: str, *, is_pod: bool) -> FieldErrors:
         yield from invalid_each(f"{here}.supplementalGroups[{index}]", group, user_id(group))
     if flag(spec, "shareProcessNamespace") and flag(spec, "hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
-        yield invalid(f"{here}.shareProcessNamespace", True, detail)
+        yield invalid(f"{path}.shareProcessNamespace", True, detail)
     yield from _check_sysctls(spec, context, here, is_pod=is_pod)
     for name, supported in (
         ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
         ("supplementalGroupsPolicy", ("Merge", "Strict")),
-        ("seLinuxChangePolicy", ("Recursive",)),
+        ("seLinuxChangePolicy", ("MountOption", "Recursive")),
     ):
         policy = context.get(name)
         if policy is not None and policy not in supported:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from everynode.api import types
 from everynode.apiserver.output.openapi import Documents, v2_document
 from everynode.apiserver.request.accept import Accept
 from everynode.apiserver.resources.registry import Kind, Registry, Subresource
@@ -14,15 +15,16 @@ from everynode.kube.requests import Response
 
 Object = dict[str, Any]
 
-# The version of kube-apiserver that the answers are modelled on.
+# The answers are modelled on this release of kube-apiserver.
+_MAJOR, _MINOR, _ = types.KUBERNETES.removeprefix("v").split(".")
 VERSION: Final = {
-    "major": "1",
-    "minor": "36",
-    "emulationMajor": "1",
-    "emulationMinor": "36",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.3+everynode",
+    "major": _MAJOR,
+    "minor": _MINOR,
+    "emulationMajor": _MAJOR,
+    "emulationMinor": _MINOR,
+    "minCompatibilityMajor": _MAJOR,
+    "minCompatibilityMinor": str(int(_MINOR) - 1),
+    "gitVersion": f"{types.KUBERNETES}+everynode",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",

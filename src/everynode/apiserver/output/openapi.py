@@ -26,7 +26,7 @@ _WRITE_PARAMETERS: Final = ("dryRun", "fieldManager", "fieldValidation")
 
 # kubectl up to 1.28 asks for this before anything of v3.
 V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-_INFO: Final = {"title": "Everynode", "version": "v1.36.3"}
+_INFO: Final = {"title": "Everynode", "version": types.KUBERNETES}
 
 
 class DescribedSubresource(Protocol):

@@ -88,8 +88,8 @@ def _decode_patch(body: bytes, content_type: str, type_name: str | None) -> Any:
     prefix = "" if media == STRATEGIC_PATCH else "error decoding patch: "
     try:
         content = parse_json(body)
-    except JsonSyntaxError as error:
-        raise PatchError(400, "BadRequest", f"{prefix}{error}") from None
+    except JsonSyntaxError:
+        raise PatchError(400, "BadRequest", "invalid JSON patch") from None
     wanted, name = (list, "[]handlers.jsonPatchOp") if media == JSON_PATCH else (dict, _GO_MAP)
     if content is None and media != STRATEGIC_PATCH:
         if media == JSON_PATCH:

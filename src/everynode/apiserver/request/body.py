@@ -307,7 +307,7 @@ def read_apply_patch(body: bytes, *, validation: str = WARN) -> tuple[Object, li
     if not isinstance(value, dict):
         go_type = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
         why = f"json: cannot unmarshal {go_type} into Go value of type map[string]interface {{}}"
-        prefix = "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
+        prefix = "error decoding patch: error unmarshaling JSON: while decoding JSON: "
         raise bad_request(prefix + why)
     messages = _duplicate_keys_message(duplicates)
     problems = [f"error converting YAML to JSON: {message}" for message in messages]

@@ -168,7 +168,7 @@ class RoleBindingStrategy(ResourceStrategy):
             return []
         names = (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
         shown = {shown: role.get(name, "") for shown, name in names}
-        return [invalid("roleRef", shown, "cannot change roleRef")]
+        return [invalid("roleRef", shown, "field is immutable")]
 
 
 def _default_subject(subject: Object) -> Object:

@@ -94,6 +94,25 @@ def generic_row(obj: Object, now: float) -> Row:
     return Row([name_of(obj), get_object(obj, "metadata").get("creationTimestamp")])
 
 
+def definition_row(obj: Object, now: float) -> Row:
+    """A CustomResourceDefinition."""
+    spec = get_object(obj, "spec")
+    names = get_object(spec, "names")
+    versions = sorted(
+        version["name"] + ("(storage)" if version.get("storage") else "")
+        for version in get_list(spec, "versions")
+        if version.get("served")
+    )
+    established = any(
+        condition.get("type") == "Established" and condition.get("status") == "True"
+        for condition in get_list(get_object(obj, "status"), "conditions")
+    )
+    shown = [name_of(obj), spec.get("scope", ""), ",".join(versions)]
+    created = get_object(obj, "metadata").get("creationTimestamp")
+    short = ",".join(get_list(names, "shortNames"))
+    return Row([*shown, created, spec.get("group", ""), names.get("kind", ""), short, established])
+
+
 def aged_row(obj: Object, now: float) -> Row:
     """An object with only name and age."""
     return Row([name_of(obj), age_of(obj, now)])

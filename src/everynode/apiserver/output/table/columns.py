@@ -99,6 +99,15 @@ _LAYOUTS: Final[dict[str, Layout]] = {
     "events.events.k8s.io": Layout(_EVENT, event_row),
     "configmaps": Layout(_columns("Data", "Age"), cells.config_map_row),
     "secrets": Layout(_columns("Type", "Data", "Age"), cells.secret_row),
+    "customresourcedefinitions.apiextensions.k8s.io": Layout(
+        (
+            *_columns("Scope", "Versions"),
+            Column("Created At", "date"),
+            *(Column(name, priority=1) for name in ("Group", "Kind", "ShortNames")),
+            Column("Established", "boolean", priority=1),
+        ),
+        cells.definition_row,
+    ),
     "serviceaccounts": Layout(_columns("Age"), cells.aged_row),
     "services": Layout(
         _columns("Type", "Cluster-IP", "External-IP", "Port(s)", "Age", wide=("Selector",)),
