@@ -41,6 +41,20 @@ def test_nodes_are_stopped_slowed_pressed_and_started(up: Up) -> None:
     assert told(up, "node-0001") == told(up, "node-0002") == {}
 
 
+def test_a_node_is_maintained_and_shut_down(up: Up) -> None:
+    assert typed(command, up, "maintenance", "node-0003", "--condition", "Drained").stdout == (
+        "node/node-0003 Drained=True\n"
+    )
+    [node] = ask(up, verbs.get(NODES, "node-0003"))
+    found = {each["type"]: each["status"] for each in node["status"]["conditions"]}
+    assert found["Drained"] == "True"
+    cleared = typed(command, up, "maintenance", "node-0003", "--condition", "Drained", "--clear")
+    assert cleared.stdout == "node/node-0003 Drained=False\n"
+    assert typed(command, up, "shutdown", "node-0003").exit_code == 0
+    assert told(up, "node-0003") == {"shutdown": "true"}
+    assert typed(command, up, "start", "node-0003").exit_code == 0
+
+
 def test_nodes_join_are_drained_rebooted_and_removed(up: Up) -> None:
     assert typed(command, up, "add", "2", "--label", "pool=new").stdout == (
         "node/node-0004 created\nnode/node-0005 created\n"

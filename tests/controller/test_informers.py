@@ -9,7 +9,15 @@ import pytest
 
 from everynode.api.daemonset import Flavour
 from everynode.api.keys import PULLER, REVISION_HASH
-from everynode.api.objects import ControllerRevision, ObjectMeta, OwnerReference, Pod, PodMeta
+from everynode.api.objects import (
+    ControllerRevision,
+    Node,
+    NodeMeta,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    PodMeta,
+)
 from everynode.controller.informers import Effect, Informers
 from everynode.controller.revisions import RevisionHistory
 from tests.support.samples import native, template_with
@@ -63,6 +71,28 @@ def test_pods_are_owned_in_the_namespace_of_their_set_alone(namespace: str, own:
     assert bool(stand.told) is own
     stand.informers.start_over()
     assert bool(stand.informers.states[SET.uid].pods()) is own
+
+
+@pytest.mark.parametrize(
+    ("since", "known"), [("nothing", True), ("node deleted", False), ("pod created", False)]
+)
+def test_the_last_pod_of_an_empty_node_is_known_in_the_next_term(since: str, known: bool) -> None:
+    stand = Stand()
+    node, last = Node(NodeMeta(name="n", uid="1", resource_version="1")), a_pod(HOME)
+    last = msgspec.structs.replace(last, spec=msgspec.structs.replace(last.spec, node_name="n"))
+    stand.informers.nodes.upsert(node)
+    stand.informers.pods.upsert(last)
+    stand.informers.pods.delete(last)
+    if since == "node deleted":
+        stand.informers.nodes.delete(node)
+        stand.informers.nodes.upsert(node)
+    elif since == "pod created":
+        other = msgspec.structs.replace(last.metadata, name="agent-q", uid="q")
+        stand.informers.pods.upsert(msgspec.structs.replace(last, metadata=other))
+    for _ in range(2):
+        stand.informers.start_over()
+        view = stand.informers.states[SET.uid].view("n")
+        assert (view.last_pod == last) is known
 
 
 @pytest.mark.parametrize(("namespace", "own"), [(HOME, True), (ELSEWHERE, False)])

@@ -101,3 +101,12 @@ def test_a_pod_of_a_lost_revision_is_assumed_to_hold_the_targets_ports() -> None
     assert plan.has_port_conflict(pod(NEW))
     assert plan.has_port_conflict(pod("lost"))
     assert not make().has_port_conflict(pod("lost"))
+
+
+def test_a_target_that_is_taken_back_is_known_whatever_most_pods_had() -> None:
+    old, new = revision("v1"), revision("v2")
+    since = msgspec.structs.replace(old, from_hash=new.hash)
+    assert not make().reverts
+    assert make(from_hash=NEW).reverts  # few pods had left the target
+    assert make(old=since).reverts  # most pods had the version that came after it
+    assert not make(old=since, from_hash=None).reverts

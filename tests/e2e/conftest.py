@@ -5,6 +5,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,12 +42,7 @@ def play(request: pytest.FixtureRequest) -> Play:
         return _play_embedded
     plane: ControlPlane = request.getfixturevalue("control_plane")
 
-    def play_real(
-        *, nodes: int, behaviour: Behaviour = QUICK
-    ) -> AbstractAsyncContextManager[Stage]:
-        return _play_real(plane, nodes=nodes, behaviour=behaviour)
-
-    return play_real
+    return partial(play_real, plane)
 
 
 @asynccontextmanager
@@ -79,9 +75,10 @@ async def _until_served(client: Client) -> None:
 
 
 @asynccontextmanager
-async def _play_real(
-    plane: ControlPlane, *, nodes: int, behaviour: Behaviour
+async def play_real(
+    plane: ControlPlane, *, nodes: int, behaviour: Behaviour = QUICK
 ) -> AsyncIterator[Stage]:
+    """Open a stage on a control plane."""
     time = clock()
     transport = HttpTransport(load_cluster_config(time, kubeconfig=str(plane.kubeconfig)), time)
     client = Client(transport, time)

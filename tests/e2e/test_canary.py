@@ -126,6 +126,29 @@ async def test_an_updated_node_stays_updated_while_the_update_is_paused(play: Pl
         assert stage.running("agent:v2") == ["node-0004"]
 
 
+@pytest.mark.parametrize("partition", [3, 1], ids=["a few canaries", "most nodes"])
+async def test_a_canary_that_is_taken_back_says_what_held_nodes_keep(
+    play: Play, partition: int
+) -> None:
+    async with play(nodes=4) as stage:
+        manifest = daemonset(rolling={"maxUnavailable": 4, "partition": partition})
+        await stage.start(manifest, 4)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until_running("agent:v2", 4 - partition)
+        assert "taken back" not in _message(stage, manifest)
+        # All nodes are held that have the version which is taken back.
+        await stage.set_rolling(manifest, partition=4)
+        await stage.set_image(manifest, "agent:v1")
+        await stage.until(
+            lambda: "held nodes keep the version that was taken back" in _message(stage, manifest),
+            "the condition warns",
+        )
+        assert len(stage.running("agent:v2")) == 4 - partition
+        await stage.set_rolling(manifest, partition=0)
+        await stage.until_running("agent:v1", 4)
+        await stage.until(lambda: "taken back" not in _message(stage, manifest), "no more")
+
+
 async def test_after_a_complete_update_a_pause_brings_nothing_old_back(play: Play) -> None:
     async with play(nodes=2) as stage:
         manifest = daemonset(revisionHistoryLimit=0)
@@ -177,3 +200,8 @@ async def test_without_it_a_partition_withholds_no_pod(play: Play) -> None:
 def _says(stage: Stage, manifest: dict[str, Any], kind: str) -> bool:
     condition = stage.condition(manifest, kind)
     return condition is not None and condition.status == "True"
+
+
+def _message(stage: Stage, manifest: dict[str, Any]) -> str:
+    condition = stage.condition(manifest, "Progressing")
+    return condition.message if condition is not None else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from everynode.kube.resources import ADVANCED_V1ALPHA1
 from tests.e2e.conftest import Play
 from tests.support.stage import Stage, daemonset
 
+TURNS = ("Started", "Aborted", "Complete")
 BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])
 
 
@@ -34,6 +36,33 @@ async def test_conditions_say_what_a_stuck_rollout_waits_for(play: Play, version
         await stage.set_image(manifest, "agent:v3")
         await stage.until_complete(manifest)
         assert _reason(stage, manifest) == "NewRevisionAvailable"
+
+
+async def test_events_tell_each_turn_of_a_rollout(play: Play) -> None:
+    async with play(nodes=2) as stage:
+        manifest = daemonset(api_version="apps/v1")
+        await stage.start(manifest, 2)
+        await stage.set_image(manifest, "agent:non-existent")
+        await stage.until(lambda: "Pull" in _reason(stage, manifest), "the cause is named")
+        await stage.set_image(manifest, "agent:v3")
+        await stage.until_complete(manifest)
+        async with asyncio.timeout(30):  # events are written in the background
+            told: set[str] = set()
+            while len(told) < 6:
+                found = [await stage.events(f"Rollout{each}") for each in TURNS]
+                told = {event["message"] for events in found for event in events}
+        first, bad, good = (
+            each.metadata.labels["controller-revision-hash"] for each in stage.history()
+        )
+        expected = {
+            f"Rolling out revision {first} to 2 nodes",
+            f"Revision {first} is available on all 2 nodes",
+            f"Rolling out revision {bad} to 2 nodes",
+            f"Revision {bad} was replaced by {good} before it was complete",
+            f"Rolling out revision {good} to 2 nodes",
+            f"Revision {good} is available on all 2 nodes",
+        }
+        assert told == expected
 
 
 async def test_a_held_rollout_says_so(play: Play) -> None:

@@ -62,6 +62,24 @@ async def test_a_new_node_gets_a_pod_and_a_removed_one_loses_it(play: Play) -> N
         await stage.until(lambda: stage.status(manifest).desired == 2, "two nodes are desired")
 
 
+async def test_a_node_that_joins_again_gets_the_pod_of_the_template(play: Play) -> None:
+    async with play(nodes=2) as stage:
+        await stage.start(daemonset(api_version=NATIVE), 2)
+        await stage.add_node("comes-back")
+        await stage.until_running("agent:v1", 3)
+        edited = stage.pod_on("comes-back")
+        await stage.patch(PODS, edited.name, {"metadata": {"labels": {"edited": "by-hand"}}})
+        await stage.delete(NODES, "comes-back")
+        if stage.real:  # the real garbage collector of pods takes its time over this
+            await stage.client.write(_at_once(stage.namespace, edited.name), bytes)
+        await stage.until(lambda: not stage.on("comes-back"), "the pod of the gone node is gone")
+        await stage.add_node("comes-back")
+        await stage.until_running("agent:v1", 3)
+        made = await stage.raw(stage.pod_on("comes-back"))
+        assert made["metadata"]["uid"] != edited.uid
+        assert "edited" not in made["metadata"]["labels"]
+
+
 async def test_pods_get_the_tolerations_of_daemons_and_hold_on_to_their_nodes(play: Play) -> None:
     async with play(nodes=1) as stage:
         await stage.start(daemonset(api_version=NATIVE), 1)

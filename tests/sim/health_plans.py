@@ -116,6 +116,26 @@ HEALTH: Final[dict[str, Plan]] = {
         )
         for name, by in (("ahead", 3600), ("behind", -3600))
     },
+    # Nodes are maintained, drained or shut down during an update, and come back.
+    "nodes-in-maintenance": _plan(
+        at(20.0, "set-lifecycle", 200.0, node=3, condition="MaintenanceInProgress"),
+        at(21.0, "set-lifecycle", 100.0, node=2, condition="Drained"),
+        at(22.0, "set-lifecycle", 100.0, node=1, condition="MaintenancePlanned"),
+        set_image(30.0),
+        made=daemonset(rolling=_ONE),
+        nodes=4,
+        quiet_at=250.0,
+    ),
+    **{
+        f"a-node-shuts-down-{value}": _plan(
+            at(20.0, "shut-node-down", 120.0, node=3, value=value),
+            set_image(200.0),
+            made=daemonset(rolling=_ONE, template=_EVERYWHERE),
+            nodes=4,
+            quiet_at=300.0,
+        )
+        for value in ("true", "unannounced")
+    },
     "a-blip-with-surge": _plan(
         set_image(8.0),
         at(15.0, "quirk", images="agent:v1 fail=probe"),

@@ -9,6 +9,7 @@ import click
 
 from everynode.api.keys import CLI_FIELD_MANAGER
 from everynode.cli.access.connection import connect
+from everynode.cli.access.option_order import CommandGroup
 from everynode.cli.access.options import connection_options
 from everynode.cli.serving.simulated_nodes import Object, decode, require_simulation
 from everynode.clock import SystemClock
@@ -28,7 +29,7 @@ from everynode.kube.requests import Request
 _ATTEMPTS = 5
 
 
-@click.group("image")
+@click.group("image", cls=CommandGroup)
 def command() -> None:
     """Break or mend an image of a simulated cluster.
 

@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import click
 
+from everynode.api.keys import NODE_LIFECYCLE
 from everynode.cli.access.connection import connect
+from everynode.cli.access.option_order import CommandGroup
 from everynode.cli.access.options import connection_options
 from everynode.cli.serving import simulated_nodes
 from everynode.cli.terminal.text import format_count
@@ -16,7 +18,7 @@ from everynode.components.objects import ANNOTATION_PREFIX
 from everynode.kube.client import Client
 
 
-@click.group("node")
+@click.group("node", cls=CommandGroup)
 def command() -> None:
     """Stop, slow down, reboot, drain, add or remove simulated nodes.
 
@@ -40,7 +42,7 @@ def stop(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
 @connection_options
 def start(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
     """Let each NODE work normally again: not stopped, not slow, not under pressure."""
-    words = dict.fromkeys(("stopped", "slow", "pressure", "not-ready", "boot"))
+    words = dict.fromkeys(("stopped", "slow", "pressure", "not-ready", "boot", "shutdown"))
     _annotate(nodes, words, "started", kubeconfig=kubeconfig, context=context)
 
 
@@ -77,6 +79,33 @@ def reboot(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
     """Reboot each NODE: it is silent for 20 seconds, then all its containers start again."""
     words = {"boot": SystemClock().uid()}
     _annotate(nodes, words, "reboots", kubeconfig=kubeconfig, context=context)
+
+
+@command.command(short_help="Shut nodes down gracefully.")
+@click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
+@connection_options
+def shutdown(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
+    """Shut each NODE down: its pods end and no other is admitted, until `everynode node start`."""
+    _annotate(nodes, {"shutdown": "true"}, "shuts down", kubeconfig=kubeconfig, context=context)
+
+
+@command.command(short_help="Set or clear a node lifecycle condition.")
+@click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
+@click.option("--condition", type=click.Choice(NODE_LIFECYCLE), default="MaintenanceInProgress")
+@click.option("--clear", is_flag=True, help="Make it False again.")
+@connection_options
+def maintenance(
+    *, nodes: tuple[str, ...], condition: str, clear: bool, kubeconfig: str, context: str
+) -> None:
+    """Make a lifecycle condition of each NODE True; MaintenanceInProgress by default."""
+    status = "False" if clear else "True"
+
+    async def set_all(client: Client) -> None:
+        for name in nodes:
+            await simulated_nodes.set_condition(client, name, condition, status)
+            click.echo(f"node/{name} {condition}={status}")
+
+    _run(set_all, kubeconfig=kubeconfig, context=context)
 
 
 @command.command(short_help="Cordon nodes and evict every pod on them.")

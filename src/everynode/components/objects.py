@@ -184,6 +184,7 @@ class NodeAnnotations(
         "not_ready": f"{ANNOTATION_PREFIX}not-ready",
         "boot": f"{ANNOTATION_PREFIX}boot",
         "clock": f"{ANNOTATION_PREFIX}clock",
+        "shutdown": f"{ANNOTATION_PREFIX}shutdown",
     },
 ):
     """The annotations of a node that control its simulated kubelet."""
@@ -194,6 +195,7 @@ class NodeAnnotations(
     not_ready: str = ""
     boot: str = ""
     clock: str = ""
+    shutdown: str = ""
 
 
 class FullNodeMeta(objects.NodeMeta, frozen=True):

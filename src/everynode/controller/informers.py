@@ -151,11 +151,17 @@ class Informers:
         ]
 
     def start_over(self) -> None:
-        """Forget every pending write and every decision: a new term begins."""
+        """Forget every pending write and every decision: a new term begins.
+
+        The last pods of empty nodes are kept: no other process may have seen them (R3).
+        """
+        before = dict(self.states)
         self.states.clear()
         for cache in self.daemonsets.values():
             for ds in cache.all().values():
-                self._add_state(ds)
+                state = self._add_state(ds)
+                if ds.uid in before:
+                    state.keep_last_pods(before[ds.uid])
 
     # --- Routing: what a change means for the DaemonSets ----------------------------------------
 
@@ -164,7 +170,7 @@ class Informers:
         node = after or before
         assert node is not None
         for state in self.states.values():
-            state.node_changed(node.name)
+            state.node_changed(node.name, gone=after is None)
             yield Reconcile(state, Urgency.UNBLOCKS)
 
     def pod_changed(self, before: Pod | None, after: Pod | None) -> Iterator[Effect]:

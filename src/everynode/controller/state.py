@@ -176,6 +176,13 @@ class DaemonSetState:
         there = self._nodes.get(node)
         return pod if there is not None and there.metadata.uid == uid else None
 
+    def keep_last_pods(self, before: DaemonSetState) -> None:
+        """Remember the last pods that the state of an earlier term knows, of nodes still empty."""
+        for node in sorted(before._last_pods):
+            last = before._last_pod_of(node)
+            if last is not None and node not in self._pods:
+                self._note_last_pod(node, last)
+
     def _add_pod(self, node: str, pod: Pod) -> None:
         self._last_pods.pop(node, None)
         present = self._pods.get(node)
@@ -197,8 +204,10 @@ class DaemonSetState:
             if not self.revision_counts[old]:
                 del self.revision_counts[old]
 
-    def node_changed(self, name: str) -> None:
+    def node_changed(self, name: str, *, gone: bool = False) -> None:
         """A node was added, deleted, or changed in a field that we read."""
+        if gone:
+            self._last_pods.pop(name, None)
         self.changed.mark(name)
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 import msgspec
@@ -257,7 +256,7 @@ class Ledger:
             on_delete=not plan.rolling,
             port_conflict=sums.port_conflict,
             removing=sums.removing,
-            reverted=plan.from_hash == plan.target_hash,
+            reverted=plan.reverts,
             faults=(*plan.faults, *self._troubles),
             refusal=refusal,
             min_ready_seconds=plan.min_ready_seconds,
@@ -467,11 +466,9 @@ class Ledger:
 
     def _serve(self, turn: _Round, queue: Queue, room: int, last_first: bool) -> int:
         """Take the actions of the first nodes of a queue; return how many there were."""
-        waiting = self._totals.queues[queue]
-        if room <= 0 or not waiting:
+        names = self._totals.first(queue, room, last_first=last_first)
+        if not names:
             return 0
-        # Slicing a SortedList iterates over the whole list; islice does not.
-        names = list(islice(reversed(waiting) if last_first else waiting, room))
         made = [action for name in names for action in self._take_actions(name, turn.now)]
         turn.actions += made
         self._refresh(turn.now)

@@ -127,6 +127,17 @@ class Plan:
                 self._matcher = _NO_NODE
         self.faults = tuple(faults)
 
+    @property
+    def reverts(self) -> bool:
+        """Whether the target was the target before, and the version after it was taken back.
+
+        Most pods still had the target, or most had the version that came after it.
+        """
+        source = self.revisions.get(self.from_hash or "")
+        return self.from_hash == self.target_hash or (
+            source is not None and source.from_hash == self.target_hash
+        )
+
     def is_at_target(self, pod: Pod) -> bool:
         """Whether the pod is at the target revision."""
         labels = pod.metadata.labels

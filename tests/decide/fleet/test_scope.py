@@ -55,6 +55,12 @@ def test_partition_of_everything_holds_everything_but_what_is_updated() -> None:
     ]
 
 
+def test_a_partition_of_100_on_120_nodes_updates_20() -> None:
+    nodes = {f"n{i:03}": OLD for i in range(1, 121)}
+    scope = scope_of(UpdateStrategy(partition=IntOrPercent(100)), nodes)
+    assert members(scope, nodes) == [f"n{i:03}" for i in range(101, 121)]
+
+
 def test_a_partition_that_comes_to_nothing_holds_no_node_that_the_template_excludes() -> None:
     nodes = {f"n{i}": OLD for i in range(8)} | {"stray": {**STRAY, "occupied": True}}
     scope = scope_of(UpdateStrategy(partition=IntOrPercent(5, True)), nodes)

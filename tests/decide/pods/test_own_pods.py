@@ -32,6 +32,12 @@ def test_scheduled_pods_are_senior_then_the_older_then_the_first_by_name() -> No
     assert sorted((twin, young, pending, old), key=age_order) == [old, young, twin, pending]
 
 
+def test_of_two_pods_of_one_second_the_ready_one_is_senior() -> None:
+    surge = pod(NEW, name="a", created=NOW - 1, ready=False)
+    old = pod(OLD, name="b", created=NOW - 1)
+    assert sorted((surge, old), key=age_order) == [old, surge]
+
+
 def test_a_time_without_a_zone_is_as_good_as_any() -> None:
     plain = pod(name="a", created=NOW - 500)
     naive = plain.metadata.creation_timestamp

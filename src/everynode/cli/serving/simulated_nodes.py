@@ -15,6 +15,7 @@ from everynode.errors import UserError, one_line
 from everynode.kube import verbs
 from everynode.kube.client import UNREADABLE, Client, decode_page
 from everynode.kube.errors import NotFound, TooManyRequests
+from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import NODES, PODS
 from everynode.kube.verbs import Scope
 
@@ -47,6 +48,25 @@ def _check_speed(context: click.Context, parameter: click.Parameter, value: floa
     if not 0.001 <= value <= 10_000:  # also refuses nan
         raise click.BadParameter("give a number from 0.001 to 10000")
     return value
+
+
+async def set_condition(client: Client, name: str, condition: str, status: str) -> None:
+    """Write a condition of a simulated node."""
+    node = await _read_simulated(client, name)
+    written = {"type": condition, "status": status, "reason": "Everynode"}
+    body = {
+        "metadata": {"uid": node["metadata"]["uid"]},
+        "status": {"conditions": [written]},
+    }
+    patch = verbs.patch(
+        NODES,
+        name,
+        body,
+        kind=STRATEGIC_PATCH,
+        subresource="status",
+        manager=CLI_FIELD_MANAGER,
+    )
+    await client.write(patch, decode)
 
 
 async def annotate_node(client: Client, name: str, annotations: dict[str, str | None]) -> None:

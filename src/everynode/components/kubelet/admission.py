@@ -24,6 +24,8 @@ CRITICAL_PRIORITY = 2_000_000_000  # pods of this priority are never evicted
 def refuse_pod(pod: FullPod, node: SimulatedNode) -> Refusal | None:
     """Why the kubelet will not run a pod that is bound to its node; None if it will."""
     spec, api_node = pod.spec, node.api_object
+    if api_node.metadata.annotations.shutdown:
+        return "NodeShutdown", "Pod was rejected as the node is shutting down."
     matcher = NodeMatcher(spec.node_selector, spec.affinity)
     if not matcher.matches(api_node.name, api_node.metadata.labels):
         text = f"Pod was rejected: Predicate NodeAffinity failed: {AFFINITY_MISMATCH}"

@@ -93,6 +93,14 @@ class Kubelet:
         pod.record_warning("Evicted", text)
         self.sync_pod(pod, node)
 
+    def shut_down(self, node: SimulatedNode) -> None:
+        """End every pod of a node that shuts down, as a graceful node shutdown does."""
+        for pod in list(node.pods.values()):
+            if pod.state is PodState.ACTIVE and not node.stopped:
+                text = "Pod was terminated in response to imminent node shutdown."
+                pod.fail(self._timers.now(), "Terminated", text)
+                self.sync_pod(pod, node)
+
     def sync_pod(self, pod: SimulatedPod, node: SimulatedNode) -> None:
         """Do everything that is due for a pod, write its status and set its timer."""
         if node.stopped or node.pods.get(pod.uid) is not pod:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
+from everynode.api.keys import NODE_SHUTDOWN
 from everynode.api.times import seconds
 from everynode.components.events import EventRecorder, InvolvedObject
 from everynode.components.informers import BY_NODE, SharedInformers
@@ -39,6 +40,7 @@ from everynode.kube.watch.cache import parse_resource_version
 
 _LOG: Final = logging.getLogger(__name__)
 _RETRY: Final = 1.0
+_SHUTTING_DOWN: Final = "KubeletShuttingDown"
 _EVICTION_RESOURCES: Final = {"memory": "memory", "disk": "ephemeral-storage", "pid": "pids"}
 
 
@@ -145,6 +147,8 @@ class SimulatedNodes:
             self._reboot(node)
         if was_stopped and not node.stopped:
             self._catch_up(node)
+        if after.metadata.annotations.shutdown:
+            self._kubelet.shut_down(node)
         self._write_status(node)
         self._schedule_eviction(node)
 
@@ -329,9 +333,23 @@ def _wanted_conditions(node: FullNode) -> list[ConditionRow]:
     annotations = node.metadata.annotations
     pressures = [PRESSURES[word] for word in annotations.pressure.split(",") if word in PRESSURES]
     rows = [condition_row(kind, under_pressure=kind in pressures) for kind in PRESSURE_REASONS]
-    if annotations.not_ready == "true":
+    rows += _shutdown_condition(node)
+    if annotations.shutdown:
+        rows.append(("Ready", "False", "KubeletNotReady", "node is shutting down"))
+    elif annotations.not_ready == "true":
         text = "simulated: the container runtime is down"
         rows.append(("Ready", "False", "KubeletNotReady", text))
     else:
         rows.append(("Ready", "True", "KubeletReady", "kubelet is posting ready status"))
     return rows
+
+
+def _shutdown_condition(node: FullNode) -> list[ConditionRow]:
+    """The condition of a graceful shutdown, which kubelets before 1.37 do not report."""
+    if node.metadata.annotations.shutdown == "true":
+        text = "the node shuts down gracefully"
+        return [(NODE_SHUTDOWN, "True", _SHUTTING_DOWN, text)]
+    said = [each.reason for each in node.status.conditions if each.type == NODE_SHUTDOWN]
+    if _SHUTTING_DOWN in said:
+        return [(NODE_SHUTDOWN, "False", "KubeletRunning", "the kubelet runs")]
+    return []

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from everynode.api import types
 from everynode.api.times import format_time
 
 Object = dict[str, Any]
 ConditionRow = tuple[str, str, str, str]  # type, status, reason, message
 
-KUBELET_VERSION: Final = "v1.36.3"
+KUBELET_VERSION: Final = types.KUBERNETES
 OS_IMAGE: Final = "Everynode simulated node"  # commands know simulated nodes by it
 FIRST_REGION: Final = "local"
 MAX_NODES: Final = 16384  # the number of /24 networks in 10.64.0.0/10

@@ -74,7 +74,7 @@ class FleetSummary(msgspec.Struct, frozen=True):
     on_delete: bool = False
     port_conflict: int = 0  # nodes where the surge pod would need a host port that is taken
     removing: int = 0  # nodes that may not keep their pod
-    reverted: bool = False  # most pods had the target when it became the target again
+    reverted: bool = False  # the target is the version before the last, taken back
     faults: tuple[FieldError, ...] = ()
     refusal: str = ""  # the API server's words, where it refuses the target's pods
     min_ready_seconds: int = 0
@@ -130,12 +130,14 @@ def build_conditions(summary: FleetSummary) -> tuple[Condition, ...]:
 
     Whether the update is stalled depends on those times, and is added by `add_stalled`.
     """
+    # Put together once: the text names waiting nodes, and up to four conditions carry it.
+    text = _complete_text(summary) if summary.complete else _summary(summary)
     return (
-        _progressing(summary),
+        _progressing(summary, text),
         _available(summary),
-        _complete(summary),
+        _complete(summary, text),
         _paused(summary),
-        *((_ready(summary), _reconciling(summary)) if summary.advanced else ()),
+        *((_ready(summary, text), _reconciling(summary, text)) if summary.advanced else ()),
         _surge_cannot_fit(summary),
         _faulty(summary),
     )
@@ -223,32 +225,32 @@ _FITS: Final = _condition(SURGE_CANNOT_FIT, False, "Fits", "")
 _NO_FAULTS: Final = _condition(FAULTY, False, "NoFaults", "")
 
 
-def _progressing(summary: FleetSummary) -> Condition:
+def _progressing(summary: FleetSummary, text: str) -> Condition:
     if summary.complete:
         # As a Deployment's, which stays True when its newest revision is available.
-        return _condition(PROGRESSING, True, "NewRevisionAvailable", _complete_text(summary))
+        return _condition(PROGRESSING, True, "NewRevisionAvailable", text)
     if summary.progressing:
-        return _condition(PROGRESSING, True, "RollingOut", _summary(summary))
-    return _condition(PROGRESSING, False, _blocking_reason(summary), _summary(summary))
+        return _condition(PROGRESSING, True, "RollingOut", text)
+    return _condition(PROGRESSING, False, _blocking_reason(summary), text)
 
 
-def _complete(summary: FleetSummary) -> Condition:
+def _complete(summary: FleetSummary, text: str) -> Condition:
     if summary.complete:
-        return _condition(COMPLETE, True, "AllNodesUpdated", _complete_text(summary))
+        return _condition(COMPLETE, True, "AllNodesUpdated", text)
     reason = "RollingOut" if summary.progressing else _blocking_reason(summary)
     return _condition(COMPLETE, False, reason, _updated(summary))
 
 
-def _ready(summary: FleetSummary) -> Condition:
+def _ready(summary: FleetSummary, text: str) -> Condition:
     if summary.complete:
-        return _condition(READY, True, COMPLETE, _complete_text(summary))
+        return _condition(READY, True, COMPLETE, text)
     if summary.ready:
-        return _condition(READY, True, _declared_reason(summary), _summary(summary))
+        return _condition(READY, True, _declared_reason(summary), text)
     if summary.moving:
-        return _condition(READY, False, "RollingOut", _summary(summary))
+        return _condition(READY, False, "RollingOut", text)
     if summary.spec_faults:
         return _condition(READY, False, FAULTY, _faulty(summary).message)
-    return _condition(READY, False, _WAITING, _summary(summary))
+    return _condition(READY, False, _WAITING, text)
 
 
 def _declared_reason(summary: FleetSummary) -> str:
@@ -258,9 +260,9 @@ def _declared_reason(summary: FleetSummary) -> str:
     return "OnDelete" if summary.on_delete else "AllButSilent"
 
 
-def _reconciling(summary: FleetSummary) -> Condition:
+def _reconciling(summary: FleetSummary, text: str) -> Condition:
     if summary.moving and not summary.ready:
-        return _condition(RECONCILING, True, "RollingOut", _summary(summary))
+        return _condition(RECONCILING, True, "RollingOut", text)
     return _STILL
 
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from functools import lru_cache
+from itertools import islice
+from typing import Final
 
 from sortedcontainers import SortedList
 
 from everynode.decide.node.assessment import NO_COUNTS, Assessment, NodeCounts, Queue
 from everynode.decide.node.reasons import IDLE, PROGRESSING
+
+# Nodes whose maintenance is planned come after the others (R4).
+_SERVED_AFTER: Final = {
+    Queue.UPDATE_READY: (Queue.UPDATE_READY_LAST,),
+    Queue.SURGE: (Queue.SURGE_LAST,),
+}
 
 
 class Totals:
@@ -33,6 +41,16 @@ class Totals:
     def wake_at(self) -> float | None:
         """When the next node has to be evaluated again without an event."""
         return self._timers[0][0] if self._timers else None
+
+    def first(self, queue: Queue, room: int, *, last_first: bool) -> list[str]:
+        """Return the first nodes of a queue, then of the queue that is served last after it."""
+        found: list[str] = []
+        for each in (queue, *_SERVED_AFTER.get(queue, ())):
+            waiting = self.queues[each]
+            if waiting and len(found) < room:
+                # Slicing a SortedList iterates over the whole list; islice does not.
+                found += islice(reversed(waiting) if last_first else waiting, room - len(found))
+        return found
 
     def pop_due(self, now: float) -> list[str]:
         """Remove and return the nodes whose timer is due."""

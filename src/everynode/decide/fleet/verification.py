@@ -27,7 +27,9 @@ UPDATE_QUEUES: Final = (
     Queue.REPLACE_UNREADY,
     Queue.UPDATE_READY_NO_BUDGET,
     Queue.UPDATE_READY,
+    Queue.UPDATE_READY_LAST,
     Queue.SURGE,
+    Queue.SURGE_LAST,
 )
 
 _QUOTA: Final = re.compile(

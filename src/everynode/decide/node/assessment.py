@@ -29,6 +29,8 @@ class Queue(enum.IntEnum):
     SURGE = 8  # surge: a target pod beside a Ready old one
     END_SURGE = 9  # surge: an old pod beside an available target pod that proves nothing yet
     WITHDRAW = 10  # an old pod whose toleration the target withdraws; its node gets no other one
+    UPDATE_READY_LAST = 11  # like UPDATE_READY, on a node whose maintenance is planned
+    SURGE_LAST = 12  # like SURGE, on a node whose maintenance is planned
 
 
 class NodeCounts(NamedTuple):
@@ -53,7 +55,7 @@ class NodeCounts(NamedTuple):
     target_proven: int = 0  # nodes with a target pod that shows that the target works
     unproven: int = 0  # nodes that are up only by a target pod that does not show it yet
     given_up: int = 0  # down, but sick before the target came, and not counted while few
-    # Nodes in scope whose kubelet does not report:
+    # Nodes in scope that are set aside: their kubelet does not report, or they are in maintenance.
     unreachable: int = 0
     unreachable_down: int = 0
     unreachable_under_way: int = 0
@@ -71,7 +73,7 @@ class NodeCounts(NamedTuple):
     done: int = 0  # updated and available
     as_declared: int = 0  # done, or available where the spec leaves the node as it is
     moving: int = 0  # progressing, and not merely trying again what failed
-    silent_held: int = 0  # not as declared, and its kubelet does not report
+    silent_held: int = 0  # not as declared, and set aside
     silent_unreached: int = 0  # the same of a node in scope that has no target pod
 
 

@@ -17,6 +17,7 @@ from everynode.decide.node.assessment import (
 )
 from everynode.decide.node.eligibility import Eligibility, eligibility_for
 from everynode.decide.node.failures import is_record_valid
+from everynode.decide.node.maintenance import explain_set_aside
 from everynode.decide.node.node_state import NodeState, has_pending_create, reached_revision_at
 from everynode.decide.node.placement import (
     NodeIntent,
@@ -169,7 +170,8 @@ def _explain_active_pod(node: NodeState, pod: Pod) -> Waiting:
         text = f"pod {pod.name} is not Ready, and neither is its node, as before the update"
         return Waiting(Reason(reasons.NODE_NOT_READY, text))
     if pod.uid not in node.available:
-        reason = explain_pod(pod, node.node)
+        at = node.node
+        reason = explain_set_aside(at) if node.set_aside else explain_pod(pod, at)
         if reason.code not in _TIMEOUTS:
             return Waiting(reason)
         late_code, timeout = _TIMEOUTS[reason.code]

@@ -16,6 +16,7 @@ from everynode.decide.node.availability import available_at, is_ready
 from everynode.decide.node.clock_skew import FutureTimes, effective_time
 from everynode.decide.node.eligibility import eligibility_for
 from everynode.decide.node.failures import is_failing_again
+from everynode.decide.node.maintenance import is_set_aside
 from everynode.decide.node.proof import PROVEN_AFTER, proven_at, steady_at
 from everynode.decide.node.sickness import sick_at
 from everynode.decide.plan import Plan
@@ -56,8 +57,8 @@ class NodeState:
         "plan",
         "pods",
         "proven",
-        "reachable",
         "released",
+        "set_aside",
         "target_pods",
         "under_way",
         "unsteady",
@@ -83,7 +84,8 @@ class NodeState:
         self.in_scope = in_scope
         self.released = released  # selector and partition allow the target, paused or not
         self.now = now
-        self.reachable = node.ready != "Unknown"
+        # R4: its kubelet does not report, or the node is in maintenance. Its pod is not taken.
+        self.set_aside = is_set_aside(node)
         self.pods = OwnPods(view.pods)
         self._find_revision()
         changes_at = self._find_available_pods()
@@ -243,13 +245,13 @@ class NodeState:
     def _condition_counts(self, code: str) -> tuple[str, ...]:
         """Return the field for Ready and Complete to which a desired node adds that is not done."""
         if self.in_scope and self.plan.rolling:
-            silent = not self.reachable and not self.facts.holds_target
+            silent = self.set_aside and not self.facts.holds_target
             return ("silent_unreached",) if silent else ()
         # The spec leaves the node as it is, which may be without a pod.
         left_empty = code == reasons.WITHHELD or not self.eligible.should_run
         if self.available or left_empty:
             return ("as_declared",)
-        return () if self.reachable else ("silent_held",)
+        return ("silent_held",) if self.set_aside else ()
 
     def _is_retrying(self) -> bool:
         """Whether what moves here has failed before: for long, or again and again."""
@@ -261,16 +263,16 @@ class NodeState:
     def _budget_counts(self, creating: int) -> list[str]:
         """Return the fields of the budget to which the node adds 1.
 
-        Nodes whose kubelet does not report are counted separately (R4).
+        Nodes that are set aside are counted separately (R4).
         """
         names: list[str] = []
         pods = self.pods
         # The first comparison is cheap and usually false.
         if len(pods.all) + creating > 1 and len(pods.all) - len(pods.all_finished) + creating > 1:
-            names.append("two_pods" if self.reachable else "unreachable_two_pods")
+            names.append("unreachable_two_pods" if self.set_aside else "two_pods")
         if not self.in_scope:
             return names
-        if not self.reachable:
+        if self.set_aside:
             return names + self._unreachable_counts()
         if self.down:
             names.append("given_up" if self.given_up else "down")
@@ -343,7 +345,7 @@ class NodeState:
         return self.plan.withdraws_toleration(pod, self.node)
 
     def _may_be_cut_off_by_target(self) -> bool:
-        """Whether the target may be the reason why the kubelet does not report.
+        """Whether the target may be the reason why the node is set aside.
 
         It is not the reason on a node that the update has not reached. Otherwise an old pod that
         cannot terminate because its kubelet is gone would block all other nodes.

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from everynode.api.objects import Pod
 from everynode.api.times import format_time, seconds
 from everynode.decide.actions import Cause
 from everynode.decide.node import reasons
 from everynode.decide.node.assessment import Queue, earliest
 from everynode.decide.node.eligibility import host_ports_conflict
-from everynode.decide.node.failures import LONGEST_DELAY, count_failures, replace_at
+from everynode.decide.node.failures import LONGEST_DELAY, count_failures, ended_at, replace_at
+from everynode.decide.node.maintenance import explain_set_aside, is_shutting_down, shutdown_delay
 from everynode.decide.node.node_state import NodeState
 from everynode.decide.node.reasons import Reason
 from everynode.decide.node.steps import Step, StepKind, removal_steps
@@ -92,7 +94,7 @@ def explain_backoff(node: NodeState) -> Waiting | None:
     finished = node.pods.all_finished
     if not finished:
         return None
-    due = max(replace_at(pod, node.plan.target_hash, node.view.ahead) for pod in finished)
+    due = max(_replace_at(node, pod) for pod in finished)
     if due <= node.now:
         return None
     count = failure_count(node)
@@ -101,6 +103,13 @@ def explain_backoff(node: NodeState) -> Waiting | None:
     shown = format_time(min(due, node.now + LONGEST_DELAY) + 0.999)
     text = f"its pod ended {times}; the next one is created at {shown}"
     return Waiting(Reason(reasons.BACKOFF, text), due)
+
+
+def _replace_at(node: NodeState, pod: Pod) -> float:
+    """Return when a finished pod may be replaced; later on a node that shuts down (R7)."""
+    due = replace_at(pod, node.plan.target_hash, node.view.ahead)
+    delay = shutdown_delay(pod, node.node)
+    return max(due, ended_at(pod, node.view.ahead) + delay) if delay else due
 
 
 def failure_count(node: NodeState) -> int:
@@ -142,6 +151,8 @@ def create_missing(node: NodeState) -> NodeIntent:
     if plan.ds.progressive and plan.first_install and not node.released:
         text = "no pod is created here while the partition or the selector withholds the node"
         return NodeIntent(reason=Reason(reasons.WITHHELD, text))
+    if is_shutting_down(node.node):
+        return NodeIntent(reason=explain_set_aside(node.node))
     backoff = explain_backoff(node)
     if backoff is not None:
         return NodeIntent(reason=backoff.reason, wake_at=backoff.until)
@@ -150,7 +161,7 @@ def create_missing(node: NodeState) -> NodeIntent:
     cause = Cause.REPLACE_FINISHED if pods.finished else Cause.MISSING
     code = reasons.REPLACING if pods.finished else reasons.MISSING
     text = "its pod ended and is replaced" if pods.finished else "its pod is to be created"
-    reason = Reason(code, text) if node.reachable else reasons.UNREACHABLE
+    reason = explain_set_aside(node.node) if node.set_aside else Reason(code, text)
     return NodeIntent(Queue.CREATE, (create_step(node, node.node_revision, cause),), reason)
 
 
@@ -174,7 +185,7 @@ def _create_beside_leaving(node: NodeState) -> NodeIntent:
     taken = any(
         host_ports_conflict(wanted, plan.constraints.get(pod.hash, wanted)) for pod in pods.leaving
     )
-    if not plan.surging or not node.reachable or taken or len(pods.leaving) > 1:
+    if not plan.surging or node.set_aside or taken or len(pods.leaving) > 1:
         return waits
     step = create_step(node, node.node_revision, Cause.MISSING)
     return waits._replace(queue=Queue.CREATE_BESIDE_TERMINATING, steps=(step,))
@@ -185,8 +196,8 @@ def explain_leaving(node: NodeState) -> Waiting | None:
     pods = node.pods
     if not pods.leaving:
         return None
-    if not node.reachable:
-        return Waiting(reasons.UNREACHABLE)
+    if node.set_aside:
+        return Waiting(explain_set_aside(node.node))
     if not pods.terminating:
         name = pods.preparing[0].name
         return Waiting(

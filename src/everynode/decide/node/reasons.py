@@ -32,6 +32,7 @@ REPLACING: Final = "Replacing"
 # Codes of nodes that wait for something outside of the controller. The reasons that kubelets give
 # for a container that does not run belong here too: ImagePullBackOff, CrashLoopBackOff, others.
 NODE_NOT_READY: Final = "NodeNotReady"
+MAINTENANCE: Final = "Maintenance"
 NOT_READY: Final = "NotReady"
 RESTARTED: Final = "Restarted"
 UNSCHEDULABLE: Final = "Unschedulable"

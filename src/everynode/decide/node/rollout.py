@@ -20,6 +20,7 @@ from everynode.decide.inplace.update import (
 from everynode.decide.node import reasons
 from everynode.decide.node.assessment import Queue, earliest
 from everynode.decide.node.clock_skew import effective_time
+from everynode.decide.node.maintenance import explain_set_aside, is_planned
 from everynode.decide.node.node_state import NodeState
 from everynode.decide.node.placement import NodeIntent, create_step, explain_backoff
 from everynode.decide.node.reasons import Reason
@@ -44,8 +45,8 @@ def _update(node: NodeState, failed: InPlaceProgress | None) -> NodeIntent:
         return NodeIntent()
     if not node.plan.updating:
         return NodeIntent()
-    if not node.reachable:
-        return NodeIntent(reason=reasons.UNREACHABLE)
+    if node.set_aside:
+        return NodeIntent(reason=explain_set_aside(node.node))
     if failed is not None:
         return _recreate_failed(node, failed)
     assert old is not None
@@ -71,7 +72,8 @@ def _take(node: NodeState, pod: Pod, reason: Reason | None = None) -> NodeIntent
     step = Step(StepKind.UPDATE, Cause.UPDATE, pod, sick=sick and pod in node.old_pods)
     if not sick:
         # A pod that is not Ready for a moment is an ordinary pod on a node that is down.
-        queue = Queue.UPDATE_READY_NO_BUDGET if node.down else Queue.UPDATE_READY
+        planned = Queue.UPDATE_READY_LAST if is_planned(node.node) else Queue.UPDATE_READY
+        queue = Queue.UPDATE_READY_NO_BUDGET if node.down else planned
     elif node.blocks_replacements:
         queue = Queue.REPLACE_UNREADY_NO_BUDGET
     else:
@@ -105,7 +107,8 @@ def _surge(node: NodeState, old: Pod) -> NodeIntent:
     if sick:
         return _take(node, old)
     step = create_step(node, node.plan.target_hash, Cause.SURGE)
-    return NodeIntent(Queue.SURGE, (step,), wake_at=sick_at)
+    queue = Queue.SURGE_LAST if is_planned(node.node) else Queue.SURGE
+    return NodeIntent(queue, (step,), wake_at=sick_at)
 
 
 def _withdraw(node: NodeState, old: Pod) -> NodeIntent:
@@ -175,7 +178,11 @@ def _progress_of(node: NodeState, pod: Pod) -> InPlaceProgress:
     if unresizable:
         failure = "" if created_at_target else "the API server refuses to resize it"
         return InPlaceProgress(pod, failure=failure)
-    advance = Step(StepKind.ADVANCE_IN_PLACE, Cause.IN_PLACE, pod) if node.reachable else None
+    advance = (
+        Step(StepKind.ADVANCE_IN_PLACE, Cause.IN_PLACE, pod)
+        if node.node.ready != "Unknown"
+        else None
+    )
     if created_at_target:
         # It was never updated in place: only its gates may have to be opened.
         return InPlaceProgress(pod, advance if has_gates_to_open(pod) else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from everynode.api.objects import Pod
+from everynode.decide.node.availability import is_ready
 from everynode.decide.pods.lifecycle import is_preparing
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -61,10 +62,14 @@ def _group_name(pod: Pod) -> str:
     return "preparing" if is_preparing(pod) else "active"
 
 
-def age_order(pod: Pod) -> tuple[bool, datetime, str]:
-    """Return the sort key of pods on a node: scheduled first, then the oldest, then by name."""
+def age_order(pod: Pod) -> tuple[bool, datetime, bool, str]:
+    """Return the sort key of pods on a node: scheduled first, then the oldest.
+
+    creationTimestamp has whole seconds. Of a surge's two pods of one second the Ready one is taken
+    for the older one, so that the status counts the pod that serves; then the name decides.
+    """
     meta = pod.metadata
     created = meta.creation_timestamp or _EPOCH
     if created.tzinfo is None:
         created = created.replace(tzinfo=UTC)
-    return not pod.spec.node_name, created, meta.name
+    return not pod.spec.node_name, created, not is_ready(pod), meta.name

@@ -65,6 +65,7 @@ _REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "refuse": ("status",),
     "refuse-watch": ("status",),
     "set-image": ("image",),
+    "set-lifecycle": ("condition",),
     "set-selector": ("labels",),
     "set-tolerations": ("tolerations",),
     "set-variable": ("value",),

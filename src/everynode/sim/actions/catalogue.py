@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from everynode.api.keys import NODE_LIFECYCLE
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.resources import PODS
@@ -73,7 +74,7 @@ class ActionRunner:
                 transport.end_watches("", gone=True)
 
     async def heal(self) -> None:
-        """Undo what lasts: node annotations, taints, stuck pods, wrong clocks, silent watches."""
+        """Undo what lasts: what was written on nodes, stuck pods, wrong clocks, silent watches."""
         ctx = self._ctx
         ctx.hooks_unanswered_until = 0.0
         with suppress(KubeError):
@@ -85,6 +86,10 @@ class ActionRunner:
             if name in ctx.annotated_nodes:
                 none = dict.fromkeys(nodes.BEHAVIOUR_ANNOTATIONS)
                 await ctx.tolerate_error(ctx.annotate_node(name, none))
+            for each in node.status.conditions:
+                if each.type in NODE_LIFECYCLE and each.status == "True":
+                    undone = nodes.write_lifecycle(ctx, name, each.type, "False")
+                    await ctx.tolerate_error(undone)
             if node.spec.unschedulable or any(each.key == TAINT for each in node.spec.taints):
                 await ctx.tolerate_error(ctx.set_taints(name, []))
         for pod in ctx.pods():

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from everynode.api.objects import Pod
 from everynode.kube import verbs
+from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import NODES, PODS
 from everynode.sim.actions.context import TAINT, Act, ActionContext
 from everynode.sim.history.record import NAMESPACE
@@ -18,7 +19,8 @@ _SLOW: Final = "sim.everynode.io/slow"
 _NOT_READY: Final = "sim.everynode.io/not-ready"
 _CLOCK: Final = "sim.everynode.io/clock"
 _PRESSURE: Final = "sim.everynode.io/pressure"
-BEHAVIOUR_ANNOTATIONS: Final = (_STOPPED, _SLOW, _NOT_READY, _PRESSURE)
+_SHUTDOWN: Final = "sim.everynode.io/shutdown"
+BEHAVIOUR_ANNOTATIONS: Final = (_STOPPED, _SLOW, _NOT_READY, _PRESSURE, _SHUTDOWN)
 _EVICT_EVERY: Final = 5.0  # seconds until a refused eviction is retried
 
 
@@ -95,6 +97,32 @@ async def _slow_node(ctx: ActionContext, action: Action) -> None:
 async def _press_node(ctx: ActionContext, action: Action) -> None:
     """A node runs out of memory and evicts its pods."""
     await _annotate_for(ctx, action, {_PRESSURE: "memory"})
+
+
+async def _shut_node_down(ctx: ActionContext, action: Action) -> None:
+    """A node shuts down gracefully and comes back; older kubelets do not report the condition."""
+    await _annotate_for(ctx, action, {_SHUTDOWN: action.args.get("value", "true")})
+
+
+async def _set_lifecycle(ctx: ActionContext, action: Action) -> None:
+    """A node lifecycle condition of a node becomes True, and False when the time is over."""
+    name, condition = ctx.node_name(action), action.args["condition"]
+    await write_lifecycle(ctx, name, condition, "True")
+    if action.seconds:
+        later = _clear_later(ctx, action.seconds, name, condition)
+        ctx.world.loop.create_task(later)
+
+
+async def _clear_later(ctx: ActionContext, seconds: float, name: str, condition: str) -> None:
+    await ctx.world.clock.sleep(seconds)
+    await ctx.tolerate_error(write_lifecycle(ctx, name, condition, "False"))
+
+
+async def write_lifecycle(ctx: ActionContext, name: str, condition: str, status: str) -> None:
+    """Write a condition of a node, as an administrator or the kubelet does."""
+    body = {"status": {"conditions": [{"type": condition, "status": status}]}}
+    patch = verbs.patch(NODES, name, body, kind=STRATEGIC_PATCH, subresource="status")
+    await ctx.client.write(patch, bytes)
 
 
 async def _annotate_for(ctx: ActionContext, action: Action, words: dict[str, Any]) -> None:
@@ -186,6 +214,8 @@ ACTIONS: Final[dict[str, Act]] = {
     "slow-node": _slow_node,
     "skew-node": _skew_node,
     "press-node": _press_node,
+    "shut-node-down": _shut_node_down,
+    "set-lifecycle": _set_lifecycle,
     "label-node": _label_node,
     "taint-node": _taint_node,
     "untaint-node": _untaint_node,

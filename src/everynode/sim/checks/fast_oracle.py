@@ -16,7 +16,7 @@ from everynode.api.int_or_percent import scaled_value
 from everynode.api.objects import Pod
 from everynode.api.times import TimeError, parse_time, seconds
 from everynode.sim.checks.inplace_progress import inplace_state_of
-from everynode.sim.checks.oracle import TRIAL_SECONDS, Oracle, is_true, node_fit
+from everynode.sim.checks.oracle import TRIAL_SECONDS, Oracle, is_left_alone, is_true, node_fit
 from everynode.sim.checks.pod_health import clock_lag, proves_from, trusted_from
 from everynode.sim.engine.clock import EPOCH
 from everynode.sim.history.cluster_state import ClusterState
@@ -83,7 +83,7 @@ class FastOracle:
         node = node_of(pod)
         if not self._plain or node not in self._wanted or pod.hash in self._targets:
             return False
-        if cluster.nodes[node].ready == "Unknown":
+        if is_left_alone(cluster.nodes[node]):
             return False
         if len(Oracle(cluster, self._ds, now).pods_on(node)) != 1:
             return False

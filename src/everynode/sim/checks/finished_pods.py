@@ -16,6 +16,9 @@ from everynode.sim.history.snapshots import node_of
 
 _LONGEST: Final = 900.0
 _QUIET: Final = 1800.0
+_SHUTDOWN: Final = "GracefulNodeShutdownInProgress"
+_SHUTDOWN_REASONS: Final = ("Terminated", "NodeShutdown")
+_LONG_PAUSE: Final = 300.0  # while a node that shut down is not Ready
 _Judge = Callable[[Oracle, Pod], str]
 
 
@@ -77,12 +80,21 @@ def _judge_deletion(oracle: Oracle, pod: Pod) -> str:
 
 def _judge_successor(oracle: Oracle, pod: Pod) -> str:
     """A replacement is created after the back-off, and records how many failures came before it."""
+    node = oracle.cluster.nodes.get(node_of(pod))
+    said = node.status.conditions if node is not None else ()
+    if any(each.type == _SHUTDOWN and each.status == "True" for each in said):
+        return "L4: a pod was created on a node that shuts down"
     ended = [each for each in oracle.pods_on(node_of(pod)) if each.finished and is_watched(each)]
     ended = [each for each in ended if each.uid != pod.uid]
     if not ended:
         return ""
     counts = [_count(oracle, each) for each in ended]
-    due = max(_ended_at(each) + _pause(n) for each, n in zip(ended, counts, strict=True))
+    down = node is not None and node.ready != "True"
+    pauses = [
+        _LONG_PAUSE if down and each.status.reason in _SHUTDOWN_REASONS else 0.0 for each in ended
+    ]
+    pauses = [max(_pause(n), pause) for n, pause in zip(counts, pauses, strict=True)]
+    due = max(_ended_at(each) + pause for each, pause in zip(ended, pauses, strict=True))
     if due > oracle.now:
         return f"L4: a pod was created {due - oracle.now:.1f} s too soon after one that ended"
     if _noted(pod)[0] < max(counts):

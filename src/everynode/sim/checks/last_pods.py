@@ -1,7 +1,7 @@
 """LastPods: the pods that nodes had last, and which of them a controller certainly saw (R3).
 
-While it leads, a controller remembers the last pod of a node that is empty. It may not know a pod
-that came and went unseen, or before it led.
+While it lives, a controller remembers the last pod of a node that is empty. It may not know a pod
+that came and went unseen.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Departed(msgspec.Struct):
     pod: Pod
     created: int  # the version at which it was created
     gone: int
-    node_replaced: bool = False  # another node has its name now
+    node_replaced: bool = False  # its node is gone; another one may have its name now
 
 
 class LastPods:
@@ -56,7 +56,10 @@ class LastPods:
             made = self._record.created.get(pod.uid)
             version = made.version if made is not None else 0
             key = owner_uid(pod), node_of(pod)
-            self._departed.setdefault(key, []).append(_Departed(pod, version, commit.version))
+            # Pods of a deleted node go after it: no controller remembers them for the next one.
+            left = _Departed(pod, version, commit.version)
+            left.node_replaced = node_of(pod) not in self._record.cluster.nodes
+            self._departed.setdefault(key, []).append(left)
 
     def oracle(self, cluster: ClusterState, ds: DaemonSet, commit: Commit, version: int) -> Oracle:
         """The oracle of a decision, with what its controller certainly remembered."""
@@ -79,21 +82,18 @@ class LastPods:
         Also whether it certainly knows one of them. `version` is that of the pods it saw.
         """
         found: list[Pod] = []
-        led_since = self._record.leader_since.get(actor, 0)
         for each in reversed(self._departed.get((uid, node), ())):
             if each.gone > version:
                 continue
-            if each.gone <= led_since:
-                break
             found.append(each.pod)
-            if not each.node_replaced and self._surely_saw(actor, each, led_since):
+            if not each.node_replaced and self._surely_saw(actor, each):
                 return found, True
         return found, False
 
-    def _surely_saw(self, actor: str, departed: _Departed, led_since: int) -> bool:
-        """Whether the process knew a version, while it led, at which the pod existed."""
+    def _surely_saw(self, actor: str, departed: _Departed) -> bool:
+        """Whether the process knew a version at which the pod existed."""
         known = self._known.get(actor, [])
-        first = bisect_left(known, max(departed.created, led_since))
+        first = bisect_left(known, departed.created)
         return first < len(known) and known[first] < departed.gone
 
 

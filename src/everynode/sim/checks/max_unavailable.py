@@ -135,7 +135,7 @@ def _judge_withdrawal(oracle: Oracle, node: str, disrupted: Collection[str]) -> 
     if node not in oracle.scope or not oracle.updating:
         return "S3/S4/S5: the node is held and its pod was taken"
     if oracle.is_silent(node):
-        return "S1: the node's kubelet is silent"
+        return "S1: the node's kubelet is silent, or the node is in maintenance"
     down = [*withdrawing(oracle, disrupted), *oracle.unavailable(disrupted)]
     if len(down) > oracle.limit:
         return f"S1a: {len(down)} nodes are then down ({' '.join(down)}), {oracle.limit} may"
@@ -151,7 +151,7 @@ def _judge_update(oracle: Oracle, pod: Pod, disrupted: Collection[str]) -> str:
     if not oracle.updating:
         return "S5: nothing may be updated now"
     if oracle.is_silent(node):
-        return "S1: the node's kubelet is silent"
+        return "S1: the node's kubelet is silent, or the node is in maintenance"
     if oracle.surging and not oracle.is_sick(pod):
         what = "Ready pod" if is_true(pod, keys.READY) else "pod that is not sick"
         return f"S1: a {what} was taken before its successor is available"

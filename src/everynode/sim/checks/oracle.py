@@ -37,6 +37,9 @@ from everynode.sim.history.snapshots import PastPodIndex, PodIndex, node_of
 
 PROGRESS_SECONDS: Final = 300.0
 TRIAL_SECONDS: Final = 2
+_LEFT_ALONE: Final = frozenset(
+    ("GracefulNodeShutdownInProgress", "MaintenanceInProgress", "DrainInProgress", "Drained")
+)
 _HOOK: Final = '"preDeleteHook"'
 
 
@@ -131,6 +134,12 @@ def is_marked_not_ready(pod: Pod) -> bool:
     """Whether the pod was marked NotReady for its preDelete hook (markPodNotReady)."""
     condition = pod.condition(keys.KRUISE_POD_READY)
     return condition is not None and condition.status == "False" and _HOOK in condition.message
+
+
+def is_left_alone(node: Node) -> bool:
+    """Whether pods of the node are not taken (R4), by its conditions."""
+    said = {each.type for each in node.status.conditions if each.status == "True"}
+    return node.ready == "Unknown" or not said.isdisjoint(_LEFT_ALONE)
 
 
 class Oracle:
@@ -363,9 +372,9 @@ class Oracle:
         return self.ds.progressive and self.sources != {True} and node not in self.released
 
     def is_silent(self, node: str) -> bool:
-        """Whether the node is unreachable: its kubelet stopped reporting."""
+        """Whether the node is left alone: its kubelet is silent, or it is in maintenance."""
         found = self.cluster.nodes.get(node)
-        return found is not None and found.ready == "Unknown"
+        return found is not None and is_left_alone(found)
 
     # --- The budget ----------------------------------------------------------------------------
 

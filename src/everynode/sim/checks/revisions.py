@@ -41,7 +41,10 @@ class Revisions(Check):
             yield f"{after.metadata.name} was given a smaller number"
         elif _note(before, keys.TARGET_GENERATION) != _note(after, keys.TARGET_GENERATION):
             yield from self._judge_number(after)
-            if after.revision > before.revision and _note(after, keys.COMPLETED):
+            # A note that an earlier DaemonSet of this name left behind says nothing.
+            noted_for = _note(after, keys.COMPLETED).partition("/")[2]
+            owner = after.metadata.controller
+            if after.revision > before.revision and owner and noted_for == owner.uid:
                 yield f"{after.metadata.name} became the target again and is noted as complete"
             if _note(before, keys.FROM_REVISION) != _note(after, keys.FROM_REVISION):
                 yield from self._judge_source(commit, after)

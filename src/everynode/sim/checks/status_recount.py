@@ -94,14 +94,16 @@ def counts_of(status: DaemonSetStatus) -> Sums:
 def first_of(pods: list[Pod]) -> Pod | None:
     """The pod that represents its node in the counts: bound ones first, then the oldest.
 
-    A finished pod that is being deleted is left out.
+    Of two pods of one second the Ready one counts, then the first by name. A finished
+    pod that is being deleted is left out.
     """
     standing = [pod for pod in pods if not (pod.terminating and pod.finished)]
     return standing[0] if len(standing) == 1 else min(standing, key=_age, default=None)
 
 
-def _age(pod: Pod) -> tuple[bool, str, str]:
-    return not pod.spec.node_name, str(pod.metadata.creation_timestamp), pod.name
+def _age(pod: Pod) -> tuple[bool, str, bool, str]:
+    created = str(pod.metadata.creation_timestamp)
+    return not pod.spec.node_name, created, not is_true(pod, keys.READY), pod.name
 
 
 def _as_changed(pod: Pod) -> Pod:

@@ -19,10 +19,14 @@ def is_withdrawn(oracle: Oracle, pod: Pod) -> bool:
 
 
 def withdrawing(oracle: Oracle, disrupted: Collection[str]) -> list[str]:
-    """Nodes that get no other pod, whose pod goes because its toleration was withdrawn."""
+    """Nodes that get no other pod, whose pod goes because its toleration was withdrawn.
+
+    A pod that has ended went by itself, and a node that is left alone is not counted.
+    """
     return sorted(
         node
         for node in oracle.scope - oracle.desired_nodes
-        if any(is_withdrawn(oracle, pod) for pod in oracle.pods_on(node))
+        if not oracle.is_silent(node)
+        and any(is_withdrawn(oracle, pod) for pod in oracle.pods_on(node) if not pod.finished)
         and all(pod.uid in disrupted for pod in oracle.staying(node))
     )

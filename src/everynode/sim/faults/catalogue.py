@@ -1,4 +1,4 @@
-"""The table of faults F1 to F54 (docs/rules.md): what can go wrong, and how a seed draws it.
+"""The table of faults F1 to F55 (docs/rules.md): what can go wrong, and how a seed draws it.
 
 Each entry has a number, a title, the action it is counted by, and a function that draws one such
 action. There are several tables. Seeds draw from them by position, so the order of entries must
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from everynode.api.keys import NODE_LIFECYCLE
 from everynode.sim.plans.plan import Action
 
 Draw = Callable[[random.Random, float, int], Action]
@@ -189,6 +190,18 @@ def _refuse_image(rng: random.Random, at: float, nodes: int) -> Action:
     return Action("refuse-image", at=at, seconds=seconds, args={"image": "agent:v2"})
 
 
+def _lifecycle(rng: random.Random, at: float, nodes: int) -> Action:
+    args = {"node": rng.randrange(nodes), "condition": rng.choice(NODE_LIFECYCLE)}
+    seconds = round(rng.uniform(0.1, 60.0), 2)
+    return Action("set-lifecycle", at=at, seconds=seconds, args=args)
+
+
+def _shutdown(rng: random.Random, at: float, nodes: int) -> Action:
+    args = {"node": rng.randrange(nodes), "value": rng.choice(("true", "unannounced"))}
+    seconds = round(rng.uniform(5.0, 60.0), 2)
+    return Action("shut-node-down", at=at, seconds=seconds, args=args)
+
+
 # --- The tables -----------------------------------------------------------------------------------
 
 # Drawn by nearly every seed.
@@ -297,4 +310,17 @@ DELETION_BLOCKERS: Final = (PROTECTED, DRAINED, STUCK_PULL_PODS)
 # A policy that knows the versions.
 REFUSED_VERSION: Final = Fault("F54", "a policy refuses a version", _refuse_image, "refuse-image")
 
-ALL_FAULTS: Final = (*COMMON_FAULTS, *PROCESS_FAULTS, *DELETION_BLOCKERS, REFUSED_VERSION)
+# Nodes in maintenance, by their lifecycle conditions.
+MAINTENANCE: Final = (
+    Fault("F55", "a node is in maintenance", _lifecycle, "set-lifecycle"),
+    Fault("F55", "a node is in maintenance", _lifecycle, "set-lifecycle"),
+    Fault("F55", "a node shuts down gracefully", _shutdown, "shut-node-down"),
+)
+
+ALL_FAULTS: Final = (
+    *COMMON_FAULTS,
+    *PROCESS_FAULTS,
+    *DELETION_BLOCKERS,
+    REFUSED_VERSION,
+    *MAINTENANCE,
+)

@@ -15,6 +15,7 @@ from everynode.sim.faults.catalogue import (
     COMMON_FAULTS,
     DRAINED,
     LONG,
+    MAINTENANCE,
     PROCESS_FAULTS,
     PROTECTED,
     REFUSED_VERSION,
@@ -36,6 +37,7 @@ _WITH_PROCESS_FAULTS: Final = 0.35
 _WITH_BUDGET: Final = 0.12
 _WITH_STUCK_PULL_PODS: Final = 0.06
 _WITH_REFUSED_VERSION: Final = 0.08
+_WITH_MAINTENANCE: Final = 0.1
 _HOOKS_UNANSWERED: Final = 0.5
 
 
@@ -55,6 +57,7 @@ def generate_plan(seed: int) -> Plan:
     actions += _process_faults(seed, nodes)
     actions += _deletion_blockers(seed, nodes, hooked=hooked)
     actions += _refused_version(seed, nodes)
+    actions += _maintenance(seed, nodes)
     if hooked:
         times = [rng.uniform(10.0, _DISTURBED) for _ in range(5)]
         actions += [Action("release-hooks", at=round(t, 2)) for t in times]
@@ -194,6 +197,15 @@ def _refused_version(seed: int, nodes: int) -> list[Action]:
     if rng.random() > _WITH_REFUSED_VERSION:
         return []
     return [REFUSED_VERSION.draw(rng, round(rng.uniform(0.0, 3.0), 2), nodes)]
+
+
+def _maintenance(seed: int, nodes: int) -> list[Action]:
+    """Nodes are maintained or shut down for a while."""
+    rng = random.Random(f"{seed}/maintenance")
+    if rng.random() > _WITH_MAINTENANCE:
+        return []
+    found = rng.choices(MAINTENANCE, k=rng.choice((1, 2, 4)))
+    return [each.draw(rng, round(rng.uniform(0.0, _DISTURBED), 2), nodes) for each in found]
 
 
 def _unanswered_hooks(rng: random.Random) -> list[Action]:
