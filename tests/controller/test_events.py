@@ -14,6 +14,7 @@ from everynode.api.objects import ObjectReference
 from everynode.controller.events import (
     BURST,
     COMBINE_WINDOW,
+    LAST_WORDS,
     MAX_PENDING,
     MAX_SEPARATE,
     REFILL_SECONDS,
@@ -294,10 +295,26 @@ async def test_what_waits_is_bounded() -> None:
 
 async def test_a_clean_end_writes_what_still_waits() -> None:
     scene = Scene()
-    for number in range(40):
+    for number in range(BURST):
         scene.recorder.record(AGENT, Notice("Normal", f"Reason{number}", "x"))
+        scene.recorder.record(OTHER, Notice("Warning", f"Reason{number}", "x"))
     await scene.recorder.flush(5)
-    assert len(scene.server.events) == 40
+    assert len(scene.server.events) == 2 * BURST
+
+
+async def test_a_clean_end_writes_no_more_than_the_newest_events_beyond_the_rate_limit() -> None:
+    async with recording() as scene:
+        for number in range(BURST):
+            scene.recorder.record(AGENT, Notice("Normal", f"Reason{number}", "x"))
+        await scene.clock.advance(1)
+        for number in range(BURST, 2 * BURST):
+            scene.recorder.record(AGENT, Notice("Normal", f"Reason{number}", "x"))
+            await scene.clock.advance(0.1)
+        await scene.recorder.flush(5)
+        reasons = [event["reason"] for event in scene.server.events.values()]
+        newest = range(2 * BURST - LAST_WORDS, 2 * BURST)
+        assert reasons[BURST:] == [f"Reason{number}" for number in newest]
+        assert scene.recorder.dropped == BURST - LAST_WORDS
 
 
 async def test_long_names_and_messages_are_cut() -> None:

@@ -64,13 +64,13 @@ class Stand:
 @pytest.mark.parametrize(
     ("action", "told"),
     [
-        (CREATE, [("Normal", "SuccessfulCreate", "Created pod: agent-x")]),
-        (DELETE, [("Normal", "SuccessfulDelete", "Deleted pod: agent-x")]),
+        (CREATE, [("Normal", "SuccessfulCreate", "Created pod: agent-x on node n1")]),
+        (DELETE, [("Normal", "SuccessfulDelete", "Deleted pod: agent-x on node n1")]),
         (
             CLEAR,
             [
                 ("Warning", "FailedDaemonPod", "Found failed daemon pod"),
-                ("Normal", "SuccessfulDelete", "Deleted pod: agent-x"),
+                ("Normal", "SuccessfulDelete", "Deleted pod: agent-x on node n1"),
             ],
         ),
         (CHANGE, [(CHANGED.type, CHANGED.reason, CHANGED.message)]),

@@ -2,7 +2,7 @@
 
 The first ten events of a type and reason on an object are written one by one. Further ones within
 ten minutes are combined into one Event whose count goes up. Each object has a rate limit (a token
-bucket) per event type. The last state is always written in the end.
+bucket) per event type. The last state is always written in the end, at shutdown too.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ MAX_SEPARATE: Final = 10  # events of one type and reason that are written one b
 COMBINE_WINDOW: Final = 600.0  # seconds after which similar events are separate again
 BURST: Final = 25  # tokens: events of one type that an object may get at once
 FINAL_RESERVE: Final = 2  # of those tokens, kept for the last counts of a rollout
+LAST_WORDS: Final = 4  # events of one type that an object may get beyond that at shutdown
 REFILL_SECONDS: Final = 60.0  # seconds until a token comes back
 MAX_PENDING: Final = 1000  # events that may wait; beyond that, the oldest are dropped
 _REMEMBERED: Final = 1024
@@ -87,6 +88,13 @@ class _Bucket:
         passed = max(0.0, now - self.filled_at)  # not negative
         self.tokens = min(BURST, self.tokens + passed / REFILL_SECONDS)
         self.filled_at = now
+
+    def take(self, needed: int = 1) -> bool:
+        """Take a token if there are this many of them."""
+        if self.tokens < needed:
+            return False
+        self.tokens -= 1
+        return True
 
     def full_at(self, tokens: int) -> float:
         """When there will be this many tokens."""
@@ -160,18 +168,37 @@ class Recorder:
                 self._drop(error)
 
     async def flush(self, seconds: float) -> None:
-        """Write the events that wait now, without the rate limit, within this time.
+        """Write the events that wait now, within this time: what is not written then is lost.
 
-        Called at shutdown: events that are not written then are lost.
+        Called at shutdown. An object whose tokens are spent gets its newest few events all the
+        same: they carry the last counts.
         """
-        if not self._waiting:
+        entries = self._take_last()
+        if not entries:
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                for key in list(self._waiting):
-                    entry = self._waiting.pop(key, None)  # None: `run` has just taken it
-                    if entry is not None:
-                        await self._write_or_drop(entry)
+                for entry in entries:
+                    await self._write_or_drop(entry)
+
+    def _take_last(self) -> list[_Entry]:
+        """Take the newest waiting events that tokens and last words allow; return oldest first."""
+        now = self._clock.monotonic()
+        beyond: dict[tuple[str, str], int] = {}
+        taken: list[_Entry] = []
+        oldest_first = sorted(self._waiting.items(), key=lambda item: item[1].last)
+        for (uid, kind, *_), entry in reversed(oldest_first):
+            owner = (uid, kind)
+            bucket = self._buckets.setdefault(owner, _Bucket(filled_at=now))
+            bucket.fill(now)
+            if not bucket.take():
+                beyond[owner] = beyond.get(owner, 0) + 1
+            if beyond.get(owner, 0) <= LAST_WORDS:
+                taken.append(entry)
+            else:
+                self.dropped += 1
+        self._waiting.clear()
+        return taken[::-1]
 
     async def _write_or_drop(self, entry: _Entry) -> None:
         try:
@@ -210,8 +237,7 @@ class Recorder:
             bucket = self._buckets.setdefault(owner, _Bucket(filled_at=now))
             self._buckets.move_to_end(owner)
             bucket.fill(now)
-            if bucket.tokens >= needed:
-                bucket.tokens -= 1
+            if bucket.take(needed):
                 self._final.pop(key, None)
                 _trim(self._buckets)
                 return key, None

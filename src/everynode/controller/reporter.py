@@ -13,10 +13,11 @@ from everynode.api.objects import ObjectReference
 from everynode.controller.events import Recorder
 from everynode.controller.informers import resource_of
 from everynode.controller.metrics import Metrics
+from everynode.controller.rollout_events import ReportedRollout, report_rollout, stored_rollout
 from everynode.controller.state import DaemonSetState
 from everynode.decide.actions import Cause, CreatePod, DeletePod, Notice, PatchPod, PodAction
-from everynode.decide.fleet.conditions import COMPLETE
 from everynode.decide.node.reasons import shorten
+from everynode.decide.plan import Plan
 from everynode.kube.errors import KubeError
 from everynode.kube.resources import Resource
 from everynode.log import Log
@@ -103,7 +104,7 @@ class ControllerReporter(Reporter):
         self._contain_failures = contain_failures  # else unexpected exceptions are raised
         # The last message per DaemonSet and reason: a decision repeats a notice until it ends.
         self._reported: dict[str, dict[str, str]] = {}
-        self._complete: dict[str, bool] = {}
+        self._rollouts: dict[str, ReportedRollout] = {}
         self._decided: dict[str, DaemonSetStatus] = {}
 
     # --- Pods ------------------------------------------------------------------------------
@@ -163,12 +164,20 @@ class ControllerReporter(Reporter):
                 done=state.ledger.sums.done,
                 desired=status.desired,
             )
-        complete = any(
-            each.type == COMPLETE and each.status == "True" for each in status.conditions
-        )
-        if complete and not self._complete.get(state.key):
-            self._recorder.hurry(ds.uid)
-        self._complete[state.key] = complete
+            self._report_rollout(state, state.ledger.plan, status)
+
+    def _report_rollout(self, state: DaemonSetState, plan: Plan, status: DaemonSetStatus) -> None:
+        known = self._rollouts.get(state.key)
+        if known is None:
+            known = stored_rollout(state.ds, plan.target_hash, completed=plan.target.completed)
+        reported, notices = report_rollout(known, plan.target_hash, status)
+        self._rollouts[state.key] = reported
+        for notice in notices:
+            write = log.warning if notice.type == "Warning" else log.info
+            write(notice.reason, daemonset=state.label, why=notice.message)
+            self._recorder.record(_reference(state), notice)
+        if reported.complete and not known.complete:
+            self._recorder.hurry(state.ds.uid)
 
     def revision_write_failed(self, state: DaemonSetState, error: KubeError) -> None:
         """A write of a revision failed."""
@@ -258,7 +267,7 @@ class ControllerReporter(Reporter):
         """The DaemonSet is gone."""
         ds = state.ds
         self._reported.pop(state.key, None)
-        self._complete.pop(state.key, None)
+        self._rollouts.pop(state.key, None)
         self._decided.pop(state.key, None)
         self._metrics.forget(ds.flavour, ds.namespace, ds.name)
         log.info("DaemonSet is gone", daemonset=state.label)
@@ -298,9 +307,17 @@ def _notices(action: PodAction) -> tuple[Notice, ...]:
     own = () if isinstance(action, CreatePod) or action.notice is None else (action.notice,)
     match action:
         case CreatePod():
-            return (Notice("Normal", "SuccessfulCreate", f"Created pod: {action.name}"),)
+            return (
+                Notice(
+                    "Normal",
+                    "SuccessfulCreate",
+                    f"Created pod: {action.name} on node {action.node}",
+                ),
+            )
         case DeletePod():
-            done = Notice("Normal", "SuccessfulDelete", f"Deleted pod: {action.name}")
+            done = Notice(
+                "Normal", "SuccessfulDelete", f"Deleted pod: {action.name} on node {action.node}"
+            )
             return (*own, done)
         case PatchPod():
             return own
