@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from everynode.api.daemonset import Flavour
+from everynode.api.objects import ControllerRevision
 from everynode.cli.migration.plan import (
     Record,
     State,
@@ -14,6 +16,7 @@ from everynode.cli.migration.plan import (
     check_meaning,
     convert_source,
     next_step,
+    revision_for_pods,
 )
 from everynode.errors import UserError
 from tests.support.stage import daemonset
@@ -97,3 +100,15 @@ def test_another_template_is_not_the_same() -> None:
     same["spec"]["minReadySeconds"] = 5
     with pytest.raises(UserError, match=r"spec.template, spec.minReadySeconds would differ"):
         check_meaning(given, same)
+
+
+def test_a_native_target_gets_a_revision_that_its_pods_have_already() -> None:
+    stored = daemonset(api_version="apps/v1")
+    stored["metadata"] |= {"namespace": "default", "uid": "t", "generation": 1}
+    pods = [{"uid": "p", "labels": {"controller-revision-hash": "abc"}}]
+    made = revision_for_pods(stored, pods, [])
+    assert made is not None
+    assert made["metadata"]["labels"]["controller-revision-hash"] == "abc"
+    same = msgspec.json.decode(msgspec.json.encode(made), type=ControllerRevision)
+    assert revision_for_pods(stored, pods, [same]) is None
+    assert revision_for_pods(stored, [], []) is None

@@ -15,6 +15,8 @@ import msgspec
 from everynode.api import keys
 from everynode.api.conversion import Conversion, convert
 from everynode.api.daemonset import DaemonSet, Flavour
+from everynode.api.objects import ControllerRevision
+from everynode.api.revision_data import encode_revision_data
 from everynode.api.template_equality import normalise
 from everynode.api.versions import decode_daemonset
 from everynode.cli.access.daemonset_names import SHORT
@@ -26,7 +28,6 @@ Object = dict[str, Any]
 OTHER: Final = {Flavour.NATIVE: Flavour.ADVANCED, Flavour.ADVANCED: Flavour.NATIVE}
 KINDS: Final = {Flavour.NATIVE: "native", Flavour.ADVANCED: "Advanced"}
 _VERSIONS: Final = {Flavour.NATIVE: keys.APPS_V1, Flavour.ADVANCED: keys.V1BETA1}
-_PROBE: Final = "everynode.io/migration-probe"
 
 
 class Step(StrEnum):
@@ -46,6 +47,7 @@ class Record(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     source_generation: int  # the spec that was converted
     manifest: Object  # of the target
     pods: tuple[str, ...]  # uids
+    revision: Object | None = None  # created before the target; see `revision_for_pods`
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,7 +175,44 @@ def _template(ds: DaemonSet) -> Object:
     return normalise(msgspec.json.decode(ds.template))
 
 
-def make_record(state: State, manifest: Object, pods: Sequence[str]) -> Record:
+def revision_for_pods(
+    stored: Object, pods: Sequence[Object], revisions: Sequence[ControllerRevision]
+) -> Object | None:
+    """Return a revision of a native target that makes its pods up to date; None if there is one.
+
+    The native controller compares templates byte by byte, with the defaults of its kind. It would
+    not recognise the revision of a DaemonSet that was created as an Advanced one, and replace all
+    pods. The new revision has the target's bytes and the hash that the pods have already.
+
+    Args:
+        stored: The target as the server would store it.
+        pods: The metadata of the source's pods.
+        revisions: The revisions that the selector matches.
+    """
+    target = decode_daemonset(msgspec.json.encode(stored), flavour=Flavour.NATIVE)
+    data = encode_revision_data(target.template, Flavour.NATIVE)
+    hashes = {pod.get("labels", {}).get(keys.REVISION_HASH, "") for pod in pods}
+    if len(hashes) != 1 or "" in hashes:
+        return None  # no pod, or pods that are replaced in any case
+    [hash_] = hashes
+    if any(
+        bytes(each.data) == data and each.metadata.labels.get(keys.REVISION_HASH) == hash_
+        for each in revisions
+    ):
+        return None
+    labels = stored["spec"]["template"]["metadata"]["labels"] | {keys.REVISION_HASH: hash_}
+    return {
+        "apiVersion": keys.APPS_V1,
+        "kind": "ControllerRevision",
+        "metadata": {"name": f"{stored['metadata']['name']}-{hash_}-native", "labels": labels},
+        "data": msgspec.json.decode(data),
+        "revision": max((each.revision for each in revisions), default=0) + 1,
+    }
+
+
+def make_record(
+    state: State, manifest: Object, pods: Sequence[str], revision: Object | None = None
+) -> Record:
     """Return what is stored before the first change."""
     assert state.source is not None
     metadata = state.source["metadata"]
@@ -182,30 +221,8 @@ def make_record(state: State, manifest: Object, pods: Sequence[str]) -> Record:
         source_generation=metadata["generation"],
         manifest=manifest,
         pods=tuple(sorted(pods)),
+        revision=revision,
     )
-
-
-def make_probe(manifest: Object) -> Object:
-    """Return a DaemonSet of the target's kind that no node matches.
-
-    A controller that serves the kind writes its status; so that is known before a DaemonSet is
-    given to it.
-    """
-    labels = {_PROBE: "true"}
-    [container, *_] = manifest["spec"]["template"]["spec"]["containers"]
-    pod = {
-        "nodeSelector": {_PROBE: "no-node-has-this"},
-        "containers": [{"name": "probe", "image": container["image"]}],
-    }
-    return {
-        "apiVersion": manifest["apiVersion"],
-        "kind": "DaemonSet",
-        "metadata": {"name": f"{manifest['metadata']['name']}-migration-probe", "labels": labels},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    }
 
 
 def is_observed(daemonset: Object) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import msgspec
 
 from everynode.api.daemonset import Flavour
 from everynode.api.keys import CLI_FIELD_MANAGER
+from everynode.api.objects import ControllerRevision
 from everynode.api.versions import decode_daemonset
 from everynode.cli.access.cluster import Cluster
 from everynode.cli.access.daemonset_names import RESOURCES, no_crd_error
@@ -26,31 +26,37 @@ from everynode.cli.migration.plan import (
     check_meaning,
     convert_source,
     is_observed,
-    make_probe,
     make_record,
     next_step,
     owned_pods,
     record_name,
+    revision_for_pods,
 )
+from everynode.cli.migration.probe import TIMEOUT, Probe, wait_until
 from everynode.cli.terminal.text import format_count
 from everynode.controller.requests import selected_by
 from everynode.errors import UserError
 from everynode.kube import verbs
 from everynode.kube.client import decode_page
-from everynode.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound, NotServed
+from everynode.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Denied,
+    Forbidden,
+    Invalid,
+    NotFound,
+    NotServed,
+)
 from everynode.kube.permissions import Permission, is_allowed, missing_permissions
 from everynode.kube.requests import METADATA_LIST, Request
-from everynode.kube.resources import PODS, Resource
+from everynode.kube.resources import PODS, REVISIONS, Resource
+from everynode.kube.verbs import Scope
 
 _CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 _KEY: Final = "migration.json"  # in the ConfigMap
-_POLL_INTERVAL: Final = 0.2
-_TIMEOUT: Final = 60.0  # of each wait
-# A controller gets pods and DaemonSets by watches of their own, without an order between them. The
-# target is created when every watch has long shown that the pods have no owner any more.
-_SETTLE_SECONDS: Final = 1.0
 
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_revision: Final = msgspec.json.Decoder(ControllerRevision).decode
 _decode_record: Final = msgspec.json.Decoder(Record).decode
 
 
@@ -64,7 +70,6 @@ class Migration:
         flavour: Flavour,
         *,
         drop: bool = False,
-        settle: float = _SETTLE_SECONDS,
     ) -> None:
         self._client = cluster.client
         self._clock = cluster.clock
@@ -72,7 +77,6 @@ class Migration:
         self._name = name
         self._flavour = flavour
         self._drop = drop
-        self._settle = settle
 
     @property
     def _source(self) -> Resource:
@@ -148,12 +152,25 @@ class Migration:
         # An earlier owner of the finalizers would find them on an object that it does not know.
         manifest["metadata"].pop("finalizers", None)
         request = self._create_request(self._target, manifest, dry_run=True)
-        check_meaning(state, await self._client.write(request, _decode))
+        stored = await self._client.write(request, _decode)
+        check_meaning(state, stored)
+        try:
+            await self._probe(self._target, manifest).try_pod()
+        except (Denied, Forbidden, Invalid) as error:
+            raise UserError(
+                "the API server refuses the pod that shows how far the controller has come: "
+                f"{error.message}; nothing was changed"
+            ) from None
         assert state.source is not None
-        pods = owned_pods(await self._pods(state.source), state.source["metadata"]["uid"])
+        found = await self._pods(state.source)
+        pods = owned_pods(found, state.source["metadata"]["uid"])
+        revision = None
+        if self._flavour is Flavour.ADVANCED:
+            own = [each for each in found if each["uid"] in pods]
+            revision = revision_for_pods(stored, own, await self._revisions(state.source))
         for each in lost:
             click.echo(f"dropped {each.path} of {self._name}: {each.instead}", err=True)
-        return make_record(state, manifest, sorted(pods))
+        return make_record(state, manifest, sorted(pods), revision)
 
     async def _check_permissions(self) -> None:
         wanted = [
@@ -166,6 +183,12 @@ class Migration:
                 ("patch", "", "configmaps"),
                 ("delete", "", "configmaps"),
                 ("list", "", "pods"),
+                ("patch", self._target.group, "daemonsets"),
+                ("list", "apps", "controllerrevisions"),
+                ("create", "apps", "controllerrevisions"),
+                ("delete", "apps", "controllerrevisions"),
+                ("create", "", "pods"),
+                ("delete", "", "pods"),
             )
         ]
         try:
@@ -176,20 +199,14 @@ class Migration:
         if missing:
             raise missing_permissions(join_verbs(missing))
 
+    def _probe(self, resource: Resource, manifest: Object) -> Probe:
+        return Probe(
+            self._client, self._clock, resource, namespace=self._namespace, manifest=manifest
+        )
+
     async def _try_target_kind(self, manifest: Object) -> None:
-        """Create a DaemonSet for no node, to see whether a controller serves the kind."""
-        probe = make_probe(manifest)
-        name = probe["metadata"]["name"]
-        with suppress(AlreadyExists):  # of a run that was interrupted
-            await self._client.write(self._create_request(self._target, probe), bytes)
-
-        async def served() -> bool:
-            live = await self._get(self._target, name)
-            return live is not None and is_observed(live)
-
-        answered = await self._wait_until(served)
-        await self._delete(self._target, name)
-        if not answered:
+        """See whether a controller serves the kind, before a DaemonSet is given to it."""
+        if not await self._probe(self._target, manifest).controller_answers():
             kind = KINDS[OTHER[self._flavour]]
             raise UserError(
                 f"no controller serves {kind} DaemonSets in namespace {self._namespace}: start one "
@@ -231,21 +248,45 @@ class Migration:
         async def gone() -> bool:
             return await self._get(self._source, self._name) is None
 
-        if not await self._wait_until(gone):
+        notice = f"waiting until {state.source_name} is gone: something else has its finalizers"
+        if not await wait_until(gone, self._clock, notice):
             raise UserError(
-                f"{state.source_name} is not gone after {_TIMEOUT:.0f} seconds: look at its "
+                f"{state.source_name} is not gone after {TIMEOUT:.0f} seconds: look at its "
                 "finalizers, then run this command again to go on"
             )
 
     async def _create_target(self, state: State) -> None:
         assert state.record is not None
-        await self._clock.sleep(self._settle)
+        await self._await_controllers(state, state.record)
         try:
             request = self._create_request(self._target, state.record.manifest)
             await self._client.write(request, bytes)
         except AlreadyExists:
             return  # look again
         click.echo(f"{state.target_name} created")
+
+    async def _await_controllers(self, state: State, record: Record) -> None:
+        """Wait until no controller can create a pod beside one that is to be adopted."""
+        # A controller that does not answer has stopped; when it starts, it reads all anew.
+        await self._probe(self._source, record.manifest).controller_answers()
+
+        async def released() -> bool:
+            return not owned_pods(await self._pods(record.manifest), record.source_uid)
+
+        notice = f"waiting for the garbage collector to release the pods of {state.source_name}"
+        if not await wait_until(released, self._clock, notice):
+            raise UserError(
+                f"pods still name {state.source_name} as their owner after {TIMEOUT:.0f} seconds: "
+                "see whether kube-controller-manager runs, then run this command again to go on"
+            )
+        if record.revision is not None:
+            with suppress(AlreadyExists):  # of a run that was interrupted
+                await self._client.write(self._create_request(REVISIONS, record.revision), bytes)
+        if not await self._probe(self._target, record.manifest).controller_sees_pods():
+            raise UserError(
+                f"the controller of {KINDS[OTHER[self._flavour]]} DaemonSets has not answered for "
+                f"{TIMEOUT:.0f} seconds: see whether it runs, then run this command again to go on"
+            )
 
     # --- After -----------------------------------------------------------------------------------
 
@@ -264,10 +305,10 @@ class Migration:
             waiting = (before & {pod["uid"] for pod in pods}) - kept
             return is_observed(live) and not waiting
 
-        if not await self._wait_until(adopted):
+        if not await wait_until(adopted, self._clock):
             raise UserError(
                 f"{state.target_name} has adopted {len(kept)} of {len(before)} pods after "
-                f"{_TIMEOUT:.0f} seconds; run this command again to go on waiting"
+                f"{TIMEOUT:.0f} seconds; run this command again to go on waiting"
             )
         await self._delete(_CONFIG_MAPS, record_name(self._name, self._flavour))
         if kept != before:
@@ -279,11 +320,7 @@ class Migration:
 
     async def _pods(self, daemonset: Object) -> list[Object]:
         """Read the metadata of all pods that the selector matches."""
-        flavour = self._flavour if _is(daemonset, self._source) else OTHER[self._flavour]
-        ds = decode_daemonset(msgspec.json.encode(daemonset), flavour=flavour)
-        scope = selected_by(ds)
-        if scope is None:
-            raise UserError(f"the selector of {self._name} matches nothing")
+        scope = self._selected(daemonset)
         found: list[Object] = []
         token = ""
         while True:
@@ -295,13 +332,21 @@ class Migration:
             if not token:
                 return found
 
-    async def _wait_until(self, holds: Callable[[], Awaitable[bool]]) -> bool:
-        deadline = self._clock.monotonic() + _TIMEOUT
-        while not await holds():
-            if self._clock.monotonic() > deadline:
-                return False
-            await self._clock.sleep(_POLL_INTERVAL)
-        return True
+    async def _revisions(self, daemonset: Object) -> list[ControllerRevision]:
+        scope = self._selected(daemonset)
+        return await self._client.read_all(REVISIONS, _decode_revision, scope=scope)
+
+    def _selected(self, daemonset: Object) -> Scope:
+        """What the selector matches, in the namespace."""
+        flavour = self._flavour if _is(daemonset, self._source) else OTHER[self._flavour]
+        ds = decode_daemonset(msgspec.json.encode(daemonset), flavour=flavour)
+        ds = msgspec.structs.replace(
+            ds, metadata=msgspec.structs.replace(ds.metadata, namespace=self._namespace)
+        )
+        scope = selected_by(ds)
+        if scope is None:
+            raise UserError(f"the selector of {self._name} matches nothing")
+        return scope
 
     async def _delete(self, resource: Resource, name: str) -> None:
         request = verbs.delete(resource, name, namespace=self._namespace, propagation="Background")
