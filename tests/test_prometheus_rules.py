@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,6 +26,7 @@ from everynode.kube.resources import ADVANCED, DAEMONSETS
 from everynode.sim.engine.clock import SimClock
 from everynode.sim.engine.loop import SimLoop, run
 from tests.support.paths import ROOT
+from tests.support.prometheus import PROMTOOL, needs_prometheus
 from tests.support.stage import daemonset
 
 RULES: Final = ROOT / "deploy" / "prometheus" / "everynode-rules.yaml"
@@ -37,10 +37,6 @@ ALERTS: Final = {
 }
 MINUTES: Final = 40
 NODES: Final = 6
-PROMTOOL: Final = shutil.which("promtool")
-needs_promtool = pytest.mark.skipif(
-    PROMTOOL is None, reason="promtool is not installed (Debian: apt install prometheus)"
-)
 STATES: Final = ("updated", "under_way", "held", "to_come")
 KINDS: Final = {"apps/v1": DAEMONSETS, "apps.kruise.io/v1beta1": ADVANCED}
 
@@ -201,9 +197,8 @@ def test_a_slow_smooth_rollout_is_never_stuck(api_version: str) -> None:
 # --- Judged by Prometheus ----------------------------------------------------------------------
 
 
-@needs_promtool
+@needs_prometheus
 def test_promtool_accepts_the_rules() -> None:
-    assert PROMTOOL is not None
     done = subprocess.run([PROMTOOL, "check", "rules", str(RULES)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(ALERTS)} rules found" in done.stdout
@@ -211,7 +206,6 @@ def test_promtool_accepts_the_rules() -> None:
 
 def fired(tmp_path: Path, alert: str, series: dict[str, str], *, at: str, times: int) -> None:
     """Let promtool say that the alert has fired this many times at that moment."""
-    assert PROMTOOL is not None
     # Only how often it fires is compared: an expression over ALERTS counts it.
     expr = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)'
     check = {"expr": expr, "eval_time": at, "exp_samples": [{"labels": "{}", "value": times}]}
@@ -235,7 +229,7 @@ def notation(scrapes: Scrapes) -> dict[str, str]:
     }
 
 
-@needs_promtool
+@needs_prometheus
 @pytest.mark.parametrize("api_version", KINDS)
 def test_prometheus_tells_a_stuck_rollout_from_a_slow_one(tmp_path: Path, api_version: str) -> None:
     alert, stuck, slow = "EverynodeRolloutStuck", bad_image(api_version), slow_rollout(api_version)
@@ -244,7 +238,7 @@ def test_prometheus_tells_a_stuck_rollout_from_a_slow_one(tmp_path: Path, api_ve
         fired(tmp_path, alert, notation(slow), at=f"{minute}m", times=0)
 
 
-@needs_promtool
+@needs_prometheus
 def test_prometheus_notices_that_no_controller_leads(tmp_path: Path) -> None:
     alert, one, other = "EverynodeControllerDown", named("leader", i="a"), named("leader", i="b")
     cases = {
@@ -258,7 +252,7 @@ def test_prometheus_notices_that_no_controller_leads(tmp_path: Path) -> None:
         fired(tmp_path, alert, {one: first, other: second}, at="20m", times=times)
 
 
-@needs_promtool
+@needs_prometheus
 def test_prometheus_tells_a_lasting_conflict_from_a_short_one(tmp_path: Path) -> None:
     series = named("daemonset_contested", "apps/v1")
     alert = "EverynodeStatusContested"

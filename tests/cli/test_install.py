@@ -58,7 +58,10 @@ def test_another_namespace_is_used_everywhere() -> None:
     assert "everynode-system" not in text
 
 
-@pytest.mark.parametrize("wrong", [("--namespace", "Not_A_Name"), ("--image", "two words")])
+@pytest.mark.parametrize(
+    "wrong",
+    [("--namespace", "Not_A_Name"), ("--image", "two words"), ("--image", ""), ("--image", " ")],
+)
 def test_wrong_usage_is_refused_before_anything_is_asked(wrong: tuple[str, str]) -> None:
     result = typed(*wrong)
     assert result.exit_code == 2

@@ -19,6 +19,7 @@ from everynode.localkube import binaries
 from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
 from everynode.localkube.node import Node
 from tests.node.conftest import IMAGES
+from tests.support.helm import CHART, run_helm
 from tests.support.own_image import OwnImage
 
 pytestmark = [
@@ -159,3 +160,17 @@ def one_running(cluster: Cluster) -> list[dict[str, Any]]:
     """Return the agent's only pod in a list, or nothing while an old one is still going."""
     pods: list[dict[str, Any]] = cluster.get("pods", "-l", "app=agent")["items"]
     return pods if len(pods) == 1 else []
+
+
+def test_helm_waits_for_the_controller_and_finds_nothing_in_its_way(cluster: Cluster) -> None:
+    def helm(*arguments: str) -> str:
+        done = run_helm("helm", *arguments, "--kubeconfig", str(cluster.kubeconfig), *HOME)
+        assert done.returncode == 0, done.stderr + cluster.kubectl(*HOME, "describe", "pods")
+        return done.stdout
+
+    image = ("--set", f"image.repository={IMAGE.partition(':')[0]}")
+    wait = ("--wait", "--timeout", "90s")
+    helm("install", "everynode", str(CHART), "--create-namespace", *image, *wait)
+    assert cluster.get(*HOME, "deployment", "everynode")["status"]["readyReplicas"] == 2
+    assert "Succeeded" in helm("test", "everynode", "--timeout", "60s")
+    helm("uninstall", "everynode", *wait)

@@ -17,8 +17,13 @@ from everynode.install.yaml_output import as_yaml
 from everynode.kube.client import Client
 
 
-def _image(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    if value.split() not in ([], [value]):
+def _image(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    if value is None:
+        return ""
+    if not value:
+        # Mostly a variable that is not set: the controller that was asked for would be missing.
+        raise click.BadParameter("an image has a name; leave --image out to install no controller")
+    if value.split() != [value]:
         raise click.BadParameter("an image has no spaces in its name")
     return value
 
@@ -28,7 +33,6 @@ def _image(context: click.Context, parameter: click.Parameter, value: str) -> st
 @click.option(
     "--image",
     metavar="IMAGE",
-    default="",
     callback=_image,
     help="Also run the controller in the cluster, from this image (see Containerfile).",
 )
