@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from everynode.forecast.forecast import Forecast, ForecastError, ForecastRequest, forecast
+from everynode.forecast.forecast import (
+    FailHow,
+    Forecast,
+    ForecastError,
+    ForecastRequest,
+    forecast,
+)
 from everynode.forecast.prepared_manifest import with_previous_images
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Timing
@@ -186,3 +192,17 @@ def test_a_moved_node_costs_few_writes_status_and_events_included(
     found = foresee(made, nodes=300, timing=quick)
     assert found.updated == 300
     assert found.writes_per_pod <= most
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        (FailHow.CRASH, "CrashLoopBackOff"),
+        (FailHow.NEVER_READY, "NotReady"),
+        (FailHow.PULL, "ImagePullBackOff"),
+    ],
+)
+def test_the_new_version_fails_as_asked(how: FailHow, reason: str) -> None:
+    found = foresee(rolling(maxUnavailable=2), failing=NODES, fail_how=how)
+    assert (found.ending, found.updated, len(found.stuck)) == ("stopped", 0, 2)
+    assert reason in found.message

@@ -3,10 +3,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus, IntOrPercent, UpdateStrategy
 from everynode.api.objects import Condition, Node, NodeMeta, Pod, PodMeta, PodSpec, PodStatus
-from everynode.inspect.evaluate import evaluate, is_complete, summarise
+from everynode.inspect.evaluate import Evaluator, evaluate, is_complete, summarise
 from everynode.inspect.fleet import RolloutState
 from everynode.inspect.snapshot import Snapshot
 from tests.support.samples import NOW, advanced, template
@@ -80,3 +82,49 @@ def test_a_complete_set_is_summarised_from_its_status() -> None:
     assert (fleet.state, fleet.counts.available) == (RolloutState.COMPLETE, 3)
     assert fleet.images == ("registry.example/agent:1",)
     assert not is_complete(sample())
+
+
+# For each node: whether it exists, which pod it has, and for how long that is Ready.
+PLACES = st.tuples(st.booleans(), st.sampled_from(["", "old", "target"]), st.booleans())
+STEPS = st.lists(
+    st.tuples(
+        st.lists(PLACES, min_size=5, max_size=5), st.integers(0, 3), st.booleans(), st.booleans()
+    ),
+    min_size=2,
+    max_size=5,
+)
+
+
+@given(STEPS)
+def test_an_evaluator_that_saw_other_snapshots_says_the_same_as_a_new_one(
+    steps: list[tuple[list[tuple[bool, str, bool]], int, bool, bool]],
+) -> None:
+    target = target_of(sample())
+    known: dict[object, Pod | Node] = {}  # what did not change is the same object, as in a cache
+    seasoned = Evaluator()
+    for number, (places, partition, paused, blind) in enumerate(steps):
+        ds = sample(
+            strategy=UpdateStrategy(
+                max_unavailable=IntOrPercent(2), partition=IntOrPercent(partition), paused=paused
+            ),
+            status=DaemonSetStatus(observed_generation=1),
+        )
+        nodes: list[Node] = []
+        pods: list[Pod] = []
+        for index, (exists, kind, ready) in enumerate(places):
+            name = f"n{index}"
+            if exists:
+                found = known.setdefault(name, node(name))
+                assert isinstance(found, Node)
+                nodes.append(found)
+            if kind:
+                hash = target if kind == "target" else kind
+                made = pod(name, hash, ready_for=900.0 if ready else None)
+                here = known.setdefault((name, kind, ready), made)
+                assert isinstance(here, Pod)
+                pods.append(here)
+        seen = Snapshot(ds, None if blind else tuple(nodes), tuple(pods), ())
+        now = NOW + 40.0 * number
+        again, anew = seasoned.evaluate(seen, now), evaluate(seen, now)
+        assert again.fleet == anew.fleet
+        assert again.assessments == anew.assessments

@@ -17,6 +17,7 @@ SEEDS: Final = 100
 _FORECAST_OPTIONS: Final = (
     "nodes",
     "fail",
+    "fail_how",
     "notready",
     "pull",
     "start",
@@ -24,6 +25,7 @@ _FORECAST_OPTIONS: Final = (
     "hook",
     "label",
     "seed",
+    "html",
 )
 
 
@@ -42,6 +44,13 @@ _FORECAST_OPTIONS: Final = (
     "--fail", default="0", metavar="N|N%", help="Nodes where the new version never becomes ready."
 )
 @click.option(
+    "--fail-how",
+    type=click.Choice(["crash", "never-ready", "pull"]),
+    default="never-ready",
+    show_default=True,
+    help="How it fails there: it crashes, is never ready, or its image cannot be pulled.",
+)
+@click.option(
     "--notready", default="0", metavar="N|N%", help="Nodes that are NotReady from the start."
 )
 @click.option("--pull", default="5s", show_default=True, help="How long a node pulls an image.")
@@ -54,6 +63,12 @@ _FORECAST_OPTIONS: Final = (
     "--label", multiple=True, metavar="KEY=VALUE[:N|:N%]", help="Label all or some of the nodes."
 )
 @click.option("--seed", default=1, show_default=True, help="Chooses which nodes fail.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write a page that plays the rollout in a browser, node by node.",
+)
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
@@ -97,6 +112,7 @@ def command(context: click.Context, /, **options: Any) -> None:
     \b
       everynode simulate -f agent.yaml --nodes 500 --fail 3% --notready 10
       everynode simulate -f running.yaml -f next.yaml --start 45s
+      everynode simulate -f agent.yaml --html forecast.html
 
     Without one, random worlds with faults are played: crashes, lost answers, stale caches, dead
     nodes. Every promise is checked at every step. A world that breaks one is shrunk, and saved in
@@ -129,7 +145,8 @@ def _check_combination(given: list[str]) -> None:
         raise UsageError(f"{first} and {second} cannot be combined: run one after the other")
     for name in given:
         if name in _FORECAST_OPTIONS and "files" not in given:
-            raise UsageError(f"--{name} is for forecasts: give a manifest with -f")
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option} is for forecasts: give a manifest with -f")
     if "stale" in given and "crash_points" not in given:
         raise UsageError("--stale goes with --crash-points")
 

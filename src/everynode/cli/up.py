@@ -29,6 +29,7 @@ from everynode.components.kubelet.registration import MAX_NODES
 from everynode.components.run import ComponentOptions, Components
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.errors import UserError, first_user_error
+from everynode.kube.client import Client
 from everynode.kube.transport import Transport
 
 DEFAULT_KUBECONFIG: Final = "everynode.kubeconfig"
@@ -49,6 +50,8 @@ class UpOptions:
     zones: int
     kubernetes: bool
     controller: bool
+    dashboard_port: int
+    dashboard: bool
 
 
 def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
@@ -112,6 +115,21 @@ def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> Pa
     "controller.",
 )
 @click.option(
+    "--dashboard-port",
+    type=click.IntRange(0, 65535),
+    metavar="P",
+    default=0,
+    help="Where the page of all rollouts listens on 127.0.0.1; any free port by default.",
+)
+@click.option(
+    "--no-dashboard",
+    "dashboard",
+    is_flag=True,
+    flag_value=False,
+    default=True,
+    help="Without the page of all rollouts.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(log.LEVELS),
     default="warning",
@@ -153,17 +171,33 @@ async def _serve(server: RunningServer, clock: Clock, options: UpOptions, *, cur
     """Run everything beside the API server until cancelled; say how to use it when it is ready."""
     components = Components(server.transport, clock, server.components)
     try:
-        async with asyncio.TaskGroup() as group:
+        async with _dashboard(server, clock, options) as page, asyncio.TaskGroup() as group:
             group.create_task(_raise_when_broken(server))
             group.create_task(components.run())
             if options.controller:
                 group.create_task(_run_controller(server.transport, clock))
             await components.ready()
             click.echo(f"{options.nodes} nodes at {server.url}; Ctrl-C stops them")
+            if page:
+                click.echo(f"dashboard at {page}")
             click.echo(_what_next(options, current=current))
             click.echo("ready")
     except BaseExceptionGroup as errors:
         raise first_user_error(errors) from None
+
+
+@asynccontextmanager
+async def _dashboard(server: RunningServer, clock: Clock, options: UpOptions) -> AsyncIterator[str]:
+    """Serve the page of all rollouts inside a `with` block; yields its address, "" without it."""
+    if not options.dashboard:
+        yield ""
+        return
+    from everynode.dashboard.server import Dashboard, serve  # late, as --no-dashboard needs none
+
+    client = Client(server.transport, clock)
+    dashboard = Dashboard(client, clock, cluster=f"everynode up, {server.url}")
+    async with serve(dashboard, options.dashboard_port, option="--dashboard-port") as port:
+        yield f"http://127.0.0.1:{port}/"
 
 
 async def _raise_when_broken(server: RunningServer) -> None:

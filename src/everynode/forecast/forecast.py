@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import gc
 import random
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from everynode.components.run import ComponentOptions, Components
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.forecast.preinstalled_pods import PreinstalledPods
 from everynode.forecast.prepared_manifest import NAMESPACE, prepare_manifest, without_rollout_limits
+from everynode.forecast.recording import Recorder, Recording
 from everynode.forecast.rollout_tracker import RolloutTracker
 from everynode.forecast.transport import ForecastTransport
 from everynode.kube import verbs
@@ -56,6 +58,18 @@ class ForecastError(ValueError):
     """A forecast that is not possible; the message says what is wrong with the request."""
 
 
+class FailHow(enum.StrEnum):
+    """Why the new version does not become ready on the nodes where it fails."""
+
+    CRASH = "crash"  # its containers end with an error, again and again
+    NEVER_READY = "never-ready"  # it runs, and its readiness probe fails
+    PULL = "pull"  # its image cannot be pulled
+
+
+# In the words of the simulated kubelet.
+_FAILURES: Final = {FailHow.CRASH: "crash", FailHow.NEVER_READY: "probe", FailHow.PULL: "pull"}
+
+
 class ForecastRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is rolled out, on which nodes, and what fails."""
 
@@ -63,6 +77,7 @@ class ForecastRequest(msgspec.Struct, frozen=True, kw_only=True):
     new: Object
     nodes: int = 100
     failing: int = 0  # nodes on which the new version does not become ready
+    fail_how: FailHow = FailHow.NEVER_READY
     not_ready: int = 0  # nodes whose kubelet is silent from the start
     labels: tuple[tuple[str, str, int], ...] = ()  # key, value, on how many nodes
     timing: Timing = Timing(pull=5.0, start=20.0, stop=10.0)
@@ -106,11 +121,19 @@ def forecast(
     request: ForecastRequest, on_progress: Callable[[str, int], None] = lambda *_: None
 ) -> Forecast:
     """Play the rollout; `on_progress` gets each step and a node count. Raises ForecastError."""
+    return record(request, on_progress)[0]
+
+
+def record(
+    request: ForecastRequest, on_progress: Callable[[str, int], None] = lambda *_: None
+) -> tuple[Forecast, Recording]:
+    """Play the rollout as `forecast` does, and return also how each node went through it."""
     _validate(request)
     loop = SimLoop(request.seed)
     try:
         with _rare_garbage_collection():
-            found: Forecast = loop.run_until_complete(_Rollout(loop, request, on_progress).run())
+            rollout = _Rollout(loop, request, on_progress)
+            found: tuple[Forecast, Recording] = loop.run_until_complete(rollout.run())
             return found
     finally:
         loop.close()
@@ -148,6 +171,8 @@ class _Rollout:
         transport = LocalTransport(api)
         self._tracker = RolloutTracker(api.store, loop, self._clock)
         self._tracker.on_preparing_delete = self._release_later
+        self._recorder = Recorder()
+        self._tracker.on_node_state = self._recorder.note
         self._client = Client(transport, self._clock)
         options = ComponentOptions(nodes=request.nodes, behaviour=request.timing.behaviour())
         self._components = Components(transport, self._clock, options)
@@ -159,7 +184,7 @@ class _Rollout:
         self._resource: Resource = KINDS[request.new["apiVersion"]]
         self._name: str = request.new["metadata"]["name"]
 
-    async def run(self) -> Forecast:
+    async def run(self) -> tuple[Forecast, Recording]:
         """From an empty cluster to the end of the update."""
         create = self._loop.create_task
         tasks = [create(self._components.run()), create(self._controller.run())]
@@ -172,6 +197,7 @@ class _Rollout:
         self._choose_failing(silent)
         total = len(self._tracker.pods)
         self._tracker.begin()
+        self._recorder.begin(self._tracker.states(silent))
         self._transport.begin()
         began = self._clock.monotonic()
         await self._update()
@@ -246,6 +272,7 @@ class _Rollout:
         names = sorted(self._tracker.pods.keys() - set(silent))
         count = min(self._request.failing, len(names))
         self._transport.failing = frozenset(self._random.sample(names, count))
+        self._transport.failure = _FAILURES[self._request.fail_how]
 
     async def _update(self) -> None:
         manifest = prepare_manifest(self._request.new)
@@ -311,7 +338,7 @@ class _Rollout:
 
     def _conclude(
         self, began: float, total: int, silent: tuple[str, ...], *, ended: bool
-    ) -> Forecast:
+    ) -> tuple[Forecast, Recording]:
         oracle, tracker = self._tracker.oracle(), self._tracker
         ds = oracle.ds
         reachable = oracle.desired_nodes - set(silent)
@@ -319,7 +346,7 @@ class _Rollout:
         left = reachable - oracle.updated_nodes
         to_come = left & oracle.scope if oracle.rolling else frozenset()
         desired = len(oracle.desired_nodes)
-        return Forecast(
+        found = Forecast(
             name=self._name,
             ending=_ending(oracle, tracker, stuck, to_come, left) if ended else "endless",
             seconds=round(tracker.changed_at - began, 1),
@@ -342,6 +369,9 @@ class _Rollout:
             curve=tuple(tracker.curve),
             removed=tracker.removed(oracle.desired_nodes),
         )
+        labels = {name: node.metadata.labels for name, node in tracker.nodes().items()}
+        held = left - to_come
+        return found, self._recorder.finish(found.seconds, labels=labels, held=held, stuck=stuck)
 
     async def _write(self, request: Any) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Final
 
@@ -12,6 +12,7 @@ from everynode.api.objects import ControllerRevision, Node, Pod
 from everynode.api.times import seconds
 from everynode.api.versions import decode_daemonset
 from everynode.apiserver.storage.store import Change, Store
+from everynode.forecast.recording import NodeState, state_of
 from everynode.kube.watch.decode import Decoder
 from everynode.sim.checks.oracle import Oracle
 from everynode.sim.engine.clock import SimClock
@@ -38,7 +39,9 @@ class RolloutTracker:
         self.up: set[str] = set()
         self.updated: set[str] = set()  # available, at another revision than before the update
         self.changed_at = 0.0  # when a node last became available, unavailable or updated
-        self.last_pod_change = 0.0  # when any pod last changed
+        self.last_pod_change = (
+            0.0  # when a pod was last created, changed by a controller, or removed
+        )
         self.most_down = 0
         self.most_doubled = 0
         self.curve: list[tuple[float, int, int]] = []  # time, updated, down
@@ -46,6 +49,8 @@ class RolloutTracker:
         self.on_preparing_delete: Callable[[Pod], None] = lambda pod: (
             None
         )  # called with pods that wait for a preDelete hook
+        # called with the time since the update began and the state of a node
+        self.on_node_state: Callable[[float, str, NodeState], None] = lambda *_: None
         self._node_by_pod: dict[str, str] = {}  # node by the pod's name
         self._nodes: dict[str, bytes] = {}
         self._revisions: dict[str, bytes] = {}
@@ -73,6 +78,16 @@ class RolloutTracker:
         self._old = frozenset(pod.hash for _, pod in self._all_pods())
         self.updated.clear()
         self.curve = [(0.0, 0, 0)]
+
+    def states(self, silent: Collection[str]) -> dict[str, NodeState]:
+        """The state of every node now; nodes without a pod are taken to be not eligible."""
+        found = dict.fromkeys(self._nodes, NodeState.NOT_ELIGIBLE)
+        for node, pods in self.pods.items():
+            if pods:
+                available = list(pods.values()) if node in self.up else []
+                found[node] = state_of(pods.values(), available, self.is_old)
+        found.update(dict.fromkeys(silent, NodeState.UNREACHABLE))
+        return found
 
     def removed(self, wanted: frozenset[str]) -> int:
         """How many nodes lost an available pod because the new template does not want them."""
@@ -121,9 +136,12 @@ class RolloutTracker:
         pod = _decode_pod(change.record.body)
         if pod.metadata.controller is None or keys.PULLER in pod.metadata.labels:
             return
-        self.last_pod_change = self._clock.monotonic()
         node = node_of(pod)
         pods = self.pods.setdefault(node, {})
+        before = pods.get(pod.uid)
+        # The containers of a pod that crashes restart without end: that is no progress.
+        if change.type != "MODIFIED" or before is None or _differs(before, pod):
+            self.last_pod_change = self._clock.monotonic()
         if change.type == "DELETED":
             pods.pop(pod.uid, None)
             self._node_by_pod.pop(pod.name, None)
@@ -143,6 +161,9 @@ class RolloutTracker:
         for pod in pods if not up and oracle.ds.min_ready_seconds else ():
             self._recount_later(node, _ready_since(pod) + oracle.ds.min_ready_seconds)
         updated = any(not self.is_old(pod.hash) for pod in up)
+        if self._began is not None:
+            time = round(self._clock.monotonic() - self._began, 3)
+            self.on_node_state(time, node, state_of(pods, up, self.is_old))
         before = (len(self.updated), self._down)
         self._set_node_state(node, up=bool(up), updated=updated, doubled=len(pods) > 1)
         if self._began is not None and before != (len(self.updated), self._down):
@@ -166,6 +187,16 @@ class RolloutTracker:
             _set_membership(self.updated, node, updated)
             _set_membership(self._doubled, node, doubled)
             self.most_doubled = max(self.most_doubled, len(self._doubled))
+
+
+def _differs(before: Pod, after: Pod) -> bool:
+    """Whether more than the status of its containers has changed."""
+    return before.metadata != after.metadata and (
+        before.hash != after.hash
+        or before.terminating != after.terminating
+        or before.metadata.labels != after.metadata.labels
+        or before.metadata.finalizers != after.metadata.finalizers
+    )
 
 
 def _ready_since(pod: Pod) -> float:

@@ -35,6 +35,7 @@ class ForecastTransport:
     ) -> None:
         self.writes: Counter[str] = Counter()  # by what was written
         self.failing: frozenset[str] = frozenset()  # nodes
+        self.failure = "probe"  # what fails there: pull, crash or probe
         self._transport = transport
         self._tracker = tracker
         self._preinstalled = preinstalled
@@ -70,7 +71,7 @@ class ForecastTransport:
         hash = (metadata.get("labels") or {}).get(keys.REVISION_HASH, "")
         if not hash or self._tracker.is_old(hash) or self._node_of(request) not in self.failing:
             return request
-        annotations = {**(metadata.get("annotations") or {}), BEHAVIOUR: "fail=probe"}
+        annotations = {**(metadata.get("annotations") or {}), BEHAVIOUR: f"fail={self.failure}"}
         body["metadata"] = {**metadata, "annotations": annotations}
         return replace(request, body=msgspec.json.encode(body))
 

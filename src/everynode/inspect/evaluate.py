@@ -42,7 +42,7 @@ from everynode.inspect.fleet import (
     RolloutState,
 )
 from everynode.inspect.history import StoredRevision, build_history, read_images, read_stored
-from everynode.inspect.rows import build_rows
+from everynode.inspect.rows import RowCache
 from everynode.inspect.snapshot import Snapshot
 
 _PACE_NODES: Final = 30  # the pace is that of the last nodes
@@ -69,32 +69,82 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 def evaluate(snapshot: Snapshot, now: float) -> Evaluation:
     """Return how the rollout stands, as the controller would decide from the same objects."""
-    ds = snapshot.ds
-    stored = [read_stored(each, ds.uid) for each in snapshot.revisions or ()]
-    choice = _choose(snapshot, stored)
-    faults = [each.fault for each in stored if each.fault is not None]
-    known = [each.revision for each in stored if each.fault is None]
-    planned = msgspec.structs.replace(ds, faults=(*ds.faults, *faults, *choice.faults))
-    plan = make_plan(planned, choice.target, known, choice.from_hash)
-    pods = _by_node(snapshot.pods or ())
-    nodes = {node.name: node for node in snapshot.nodes or ()}
-    ledger = None
-    if snapshot.nodes is not None:
-        ledger = Ledger(plan, _views(nodes, pods, _Refusals(ds), now))
-    assessments: dict[str, Assessment] = {}
-    if ledger is not None:
-        ledger.assess(now)
-        assessments = {each.name: each for each in ledger.assessments()}
-    rows = build_rows(plan, nodes, pods, assessments, now)
-    totals = ledger.sums if ledger is not None else None
-    refusal = _refusal(ds)
-    verdict = Verdict(plan.target_hash, refusal) if refusal else UNASKED
-    decision = ledger.decide(now, ds.status, verdict=verdict) if ledger is not None else None
-    fleet = _fleet(snapshot, plan, rows, _Decided(totals, decision, refusal), now)
-    fleet = msgspec.structs.replace(
-        fleet, revisions=build_history(stored, plan, snapshot.pods or ())
-    )
-    return Evaluation(fleet, plan, assessments, pods, nodes)
+    return Evaluator().evaluate(snapshot, now)
+
+
+class Evaluator:
+    """Evaluates one snapshot of a DaemonSet after the other; nodes that did not change cost little.
+
+    The result is that of an evaluation from scratch.
+    """
+
+    def __init__(self) -> None:
+        self._ledger: Ledger | None = None
+        self._views: dict[str, NodeView] = {}  # as observed, without the actions of a decision
+        self._acted: set[str] = set()
+        self._rows = RowCache()
+
+    def evaluate(self, snapshot: Snapshot, now: float) -> Evaluation:
+        """Return how the rollout stands, as the controller would decide from the same objects."""
+        ds = snapshot.ds
+        stored = [read_stored(each, ds.uid) for each in snapshot.revisions or ()]
+        choice = _choose(snapshot, stored)
+        faults = [each.fault for each in stored if each.fault is not None]
+        known = [each.revision for each in stored if each.fault is None]
+        planned = msgspec.structs.replace(ds, faults=(*ds.faults, *faults, *choice.faults))
+        plan = make_plan(planned, choice.target, known, choice.from_hash)
+        pods = _by_node(snapshot.pods or ())
+        nodes = {node.name: node for node in snapshot.nodes or ()}
+        ledger = None
+        if snapshot.nodes is not None:
+            ledger = self._observe(snapshot.ds, plan, nodes, pods, now)
+        assessments: dict[str, Assessment] = {}
+        if ledger is not None:
+            ledger.assess(now)
+            assessments = {each.name: each for each in ledger.assessments()}
+        rows = self._rows.build(plan, nodes, pods, assessments, now)
+        totals = ledger.sums if ledger is not None else None
+        refusal = _refusal(ds)
+        verdict = Verdict(plan.target_hash, refusal) if refusal else UNASKED
+        decision = ledger.decide(now, ds.status, verdict=verdict) if ledger is not None else None
+        if decision is not None:
+            self._acted = {action.node for action in decision.actions}
+        fleet = _fleet(snapshot, plan, rows, _Decided(totals, decision, refusal), now)
+        fleet = msgspec.structs.replace(
+            fleet, revisions=build_history(stored, plan, snapshot.pods or ())
+        )
+        return Evaluation(fleet, plan, assessments, pods, nodes)
+
+    def _observe(
+        self,
+        ds: DaemonSet,
+        plan: Plan,
+        nodes: Mapping[str, Node],
+        pods: Mapping[str, tuple[Pod, ...]],
+        now: float,
+    ) -> Ledger:
+        """Show the ledger what changed, and take back the actions of the decision before."""
+        refusals = _Refusals(ds)
+        if self._ledger is None:
+            self._ledger = Ledger(plan)
+        ledger, views = self._ledger, self._views
+        ledger.set_plan(plan)
+        names = {*nodes, *pods}
+        for name in views.keys() - names:
+            del views[name]
+            ledger.forget(name)
+        for name in sorted(names):
+            node, here = nodes.get(name), pods.get(name, ())
+            trouble = refusals.trouble(name, here)
+            known = views.get(name)
+            same = known is not None and known.node is node and known.pods == here
+            if known is None or not same or trouble or known.trouble:
+                known = views[name] = _view(name, node, here, trouble, now)
+            elif name not in self._acted:
+                continue
+            ledger.observe(known)
+        self._acted = set()
+        return ledger
 
 
 def is_complete(ds: DaemonSet) -> bool:
@@ -191,29 +241,18 @@ class _Refusals:
         return _REFUSED_TEXT if refused else ""
 
 
-def _views(
-    nodes: Mapping[str, Node],
-    pods: Mapping[str, tuple[Pod, ...]],
-    refusals: _Refusals,
-    now: float,
-) -> list[NodeView]:
-    views = []
-    for name in sorted({*nodes, *pods}):
-        here = pods.get(name, ())
-        ahead = tuple((t, now) for pod in here for t in pod_times(pod) if t > now)
-        trouble = refusals.trouble(name, here)
-        views.append(
-            NodeView(
-                name=name,
-                node=nodes.get(name),
-                pods=here,
-                # The controller tries again after a pause; until then nothing happens there.
-                retry_at=now + _RETRY_SECONDS if trouble else 0.0,
-                trouble=trouble,
-                ahead=ahead,
-            )
-        )
-    return views
+def _view(
+    name: str, node: Node | None, pods: tuple[Pod, ...], trouble: str, now: float
+) -> NodeView:
+    return NodeView(
+        name=name,
+        node=node,
+        pods=pods,
+        # The controller tries again after a pause; until then nothing happens there.
+        retry_at=now + _RETRY_SECONDS if trouble else 0.0,
+        trouble=trouble,
+        ahead=tuple((t, now) for pod in pods for t in pod_times(pod) if t > now),
+    )
 
 
 # --- The whole ---------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import msgspec
+
 from everynode.api import keys
 from everynode.api.objects import Node, NodeMeta, Pod
 from everynode.api.times import seconds
@@ -25,30 +27,51 @@ _SERVED: Final = {
     Queue.REPLACE_UNREADY: True,
     Queue.UPDATE_READY_NO_BUDGET: True,
     Queue.UPDATE_READY: True,
+    Queue.UPDATE_READY_LAST: True,
     Queue.END_SURGE: True,
     Queue.CREATE_BESIDE_TERMINATING: False,
     Queue.SURGE: True,
+    Queue.SURGE_LAST: True,
 }
 _NODES_UNKNOWN: Final = "the nodes cannot be listed, so that it is not known what it waits for"
 
 
-def build_rows(
-    plan: Plan,
-    nodes: Mapping[str, Node],
-    pods: Mapping[str, tuple[Pod, ...]],
-    assessments: Mapping[str, Assessment],
-    now: float,
-) -> tuple[NodeRow, ...]:
-    """Return a row for each node, by name; without assessments, for each node with a pod."""
-    if not assessments:
-        return tuple([_row_without_node(plan, name, pods[name], now) for name in sorted(pods)])
-    places = _places(assessments.values())
-    return tuple(
-        [
-            _row(plan, assessments[name], nodes.get(name), pods.get(name, ()), places.get(name))
-            for name in sorted(assessments)
-        ]
-    )
+class RowCache:
+    """Builds the rows of one DaemonSet again and again; a row is built anew if its node changed."""
+
+    def __init__(self) -> None:
+        self._plan: Plan | None = None
+        self._known: dict[str, tuple[Assessment, Node | None, tuple[Pod, ...], NodeRow]] = {}
+
+    def build(
+        self,
+        plan: Plan,
+        nodes: Mapping[str, Node],
+        pods: Mapping[str, tuple[Pod, ...]],
+        assessments: Mapping[str, Assessment],
+        now: float,
+    ) -> tuple[NodeRow, ...]:
+        """Return a row for each node, by name; without assessments, for each node with a pod."""
+        if not assessments:
+            self._known.clear()
+            return tuple([_row_without_node(plan, name, pods[name], now) for name in sorted(pods)])
+        known = self._known if plan == self._plan else {}
+        self._plan, self._known = plan, {}
+        places = _places(assessments.values())
+        rows = []
+        for name in sorted(assessments):
+            made, node, here = assessments[name], nodes.get(name), pods.get(name, ())
+            place = places.get(name)
+            found = known.get(name)
+            if found is None or found[0] is not made or found[1] is not node or found[2] != here:
+                row = _row(plan, made, node, here, place)
+            else:
+                row = found[3]
+                if row.place != place:
+                    row = msgspec.structs.replace(row, place=place)
+            self._known[name] = made, node, here, row
+            rows.append(row)
+        return tuple(rows)
 
 
 def _row(

@@ -65,7 +65,7 @@ def test_everything_it_starts_it_stops(
         family = descendants(up.process.pid)
         assert sorted(family.values()) == COMPONENTS
         addresses = {each for pid in (up.process.pid, *family) for each in listening(pid)}
-        assert len(addresses) == 3  # etcd has only files
+        assert len(addresses) == 4  # the dashboard is one; etcd has only files
         assert all(address.loopback for address in addresses)
         assert list(temporary.iterdir())
         code, errors = up.stop(how)

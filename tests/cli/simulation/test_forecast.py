@@ -15,6 +15,7 @@ UNREADY = "that did not become ready"
 TYPED: dict[str, Any] = {
     "nodes": 500,
     "fail": "3%",
+    "fail_how": "never-ready",
     "notready": "10",
     "pull": "5s",
     "start": "1m",

@@ -12,7 +12,8 @@ import msgspec
 
 from everynode.api.daemonset import DaemonSet, IntOrPercent, RollingUpdateType, UpdateStrategyType
 from everynode.api.validation.lint import unknown_field_findings
-from everynode.api.versions import decode_daemonset, flavour_of
+from everynode.api.versions import decode_daemonset
+from everynode.cli.simulation.recording_page import write_page
 from everynode.cli.terminal.chart import MARGIN, WIDTH, draw
 from everynode.cli.terminal.manifest_files import read_daemonsets
 from everynode.cli.terminal.progress import Progress
@@ -24,12 +25,24 @@ from everynode.cli.terminal.text import (
 )
 from everynode.clock import SystemClock
 from everynode.errors import UsageError, UserError
-from everynode.forecast.forecast import Forecast, ForecastError, ForecastRequest, forecast
+from everynode.forecast.forecast import (
+    FailHow,
+    Forecast,
+    ForecastError,
+    ForecastRequest,
+    record,
+)
 from everynode.forecast.prepared_manifest import with_previous_images
+from everynode.forecast.rollout import check_versions_of_one
 from everynode.sim.plans.plan import Timing
 
 Object = dict[str, Any]
 _MAX_NAMES = 5
+_FAILURES = {
+    FailHow.CRASH: "the new version crashes",
+    FailHow.NEVER_READY: "the new version never becomes ready",
+    FailHow.PULL: "the new image cannot be pulled",
+}
 _WRITE_KINDS = ("pods", "status", "events", "others")
 
 
@@ -46,11 +59,13 @@ def print_forecast(options: dict[str, Any], *, as_json: bool) -> None:
             progress.show(done, step)
 
     try:
-        answer = forecast(question, show_progress)
+        answer, recording = record(question, show_progress)
     except ForecastError as error:
         raise UserError(str(error)) from None
     finally:
         progress.end()
+    if options["html"] is not None:
+        write_page(options["html"], question, answer, recording, summary=summary(answer))
     if as_json:
         document = msgspec.to_builtins(answer) | {"writesPerPod": round(answer.writes_per_pod, 2)}
         click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
@@ -66,11 +81,10 @@ def parse_question(manifests: list[Object], options: dict[str, Any]) -> Forecast
     old, new = (
         manifests if len(manifests) == 2 else (with_previous_images(manifests[0]), manifests[0])
     )
-    names = old["metadata"]["name"], new["metadata"]["name"]
-    if names[0] != names[1]:
-        raise UserError(f"{names[0]} and {names[1]} are two DaemonSets, not two versions of one")
-    if flavour_of(old["apiVersion"]) is not flavour_of(new["apiVersion"]):
-        raise UserError(f"{old['apiVersion']} and {new['apiVersion']} are two different kinds")
+    try:
+        check_versions_of_one(old, new)
+    except ForecastError as error:
+        raise UserError(str(error)) from None
     nodes: int = options["nodes"]
     timing = Timing(
         pull=_duration(options, "pull"),
@@ -82,6 +96,7 @@ def parse_question(manifests: list[Object], options: dict[str, Any]) -> Forecast
         new=new,
         nodes=nodes,
         failing=parse_node_count("--fail", options["fail"], nodes),
+        fail_how=FailHow(options["fail_how"]),
         not_ready=parse_node_count("--notready", options["notready"], nodes),
         labels=tuple(_label(text, nodes) for text in options["label"]),
         timing=timing,
@@ -148,7 +163,8 @@ def _assumptions(
     if question.not_ready:
         yield "", f"{format_count(question.not_ready, 'node')} NotReady from the start"
     if question.failing:
-        yield "", f"on {format_count(question.failing, 'node')} the new version never becomes ready"
+        how = _FAILURES[question.fail_how]
+        yield "", f"on {format_count(question.failing, 'node')} {how}"
 
 
 def _strategy(ds: DaemonSet) -> str:

@@ -1,0 +1,241 @@
+"""The page's model of one rollout: plain values, made from an evaluation. Pure functions."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api.daemonset import DaemonSet, Flavour
+from everynode.api.times import seconds
+from everynode.dashboard.cells import cell_state, legend
+from everynode.dashboard.words import sentence
+from everynode.inspect.evaluate import Evaluation, is_complete, summarise
+from everynode.inspect.fleet import FleetView, NodeRow, RolloutState
+
+Object = dict[str, Any]
+Point = tuple[float, int, int]  # a time, nodes updated, nodes down
+
+SHORT: Final = {Flavour.ADVANCED: "ads", Flavour.NATIVE: "ds"}
+FLAVOURS: Final = {short: flavour for flavour, short in SHORT.items()}
+MOST_POINTS: Final = 600
+_POINT_SECONDS: Final = 5.0  # between two points, so that the chart costs little to keep up
+_MOST_VALUES: Final = 64  # a label with more values groups nothing
+_USUAL_LABELS: Final = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "node.kubernetes.io/instance-type",
+    "kubernetes.io/os",
+    "kubernetes.io/arch",
+)
+
+
+class PageModel(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page knows of one rollout: the set, the names of the nodes, a byte for each."""
+
+    set: Object
+    names: tuple[str, ...]
+    labels: Object
+    states: bytes
+
+
+def build_model(evaluation: Evaluation, history: Sequence[Point], now: float) -> PageModel:
+    """Return the page's model of a rollout."""
+    fleet = evaluation.fleet
+    states = bytearray()
+    for row in fleet.rows:
+        made = evaluation.assessments.get(row.node)
+        node = evaluation.nodes.get(row.node)
+        states.append(
+            cell_state(
+                row,
+                fleet.target,
+                unreachable=node is not None and node.ready == "Unknown",
+                given_up=made is not None and made.counts.given_up > 0,
+            )
+        )
+    return PageModel(
+        set=set_view(fleet, history, now),
+        names=tuple([row.node for row in fleet.rows]),
+        labels=group_labels(fleet.rows),
+        states=bytes(states),
+    )
+
+
+def snapshot_message(model: PageModel) -> Object:
+    """Return the whole model as it is sent."""
+    return {
+        "set": model.set,
+        "nodes": {"names": model.names, "labels": model.labels},
+        "states": base64.b64encode(model.states).decode(),
+        "legend": legend(),
+    }
+
+
+def set_view(fleet: FleetView, history: Sequence[Point], now: float) -> Object:
+    """Return what is told of the whole rollout."""
+    ds, counts = fleet.ds, fleet.counts
+    return {
+        "kind": SHORT[ds.flavour],
+        "namespace": ds.namespace,
+        "name": ds.name,
+        "state": fleet.state.value,
+        "message": sentence(fleet.state, counts),
+        "counts": msgspec.to_builtins(counts),
+        "budget": msgspec.to_builtins(fleet.budget),
+        "target": {
+            "hash": fleet.target,
+            "number": fleet.revision_number(fleet.target),
+            "images": list(fleet.images),
+        },
+        "started": fleet.started,
+        "per_minute": None if fleet.per_minute is None else round(fleet.per_minute, 2),
+        "seconds_left": None if fleet.seconds_left is None else round(fleet.seconds_left),
+        "now": int(now),
+        "refusal": fleet.refusal,
+        "faults": fleet.faults,
+        "missing": list(fleet.missing),
+        "paused": ds.strategy.paused,
+        "partition": _written_partition(ds),
+        "conditions": [
+            {
+                "type": each.type,
+                "status": each.status,
+                "reason": each.reason,
+                "message": each.message,
+                "since": seconds(each.last_transition_time),
+            }
+            for each in fleet.status.conditions
+        ],
+        "revisions": [_revision(each) for each in fleet.revisions],
+        "waiting": {code: len(names) for code, names in fleet.waiting.items()},
+        "history": [list(point) for point in history],
+        "forecast": _forecast(fleet, now),
+    }
+
+
+def _written_partition(ds: DaemonSet) -> str:
+    amount = ds.strategy.partition
+    return f"{amount.value}%" if amount.percent else str(amount.value)
+
+
+def _revision(each: Any) -> Object:
+    return {
+        "number": each.number,
+        "hash": each.hash,
+        "created": each.created,
+        "cause": each.cause,
+        "images": list(each.images),
+        "pods": each.pods,
+        "target": each.target,
+    }
+
+
+def _forecast(fleet: FleetView, now: float) -> list[list[float]] | None:
+    """Return the way to the end at the pace of late; None while there is none."""
+    if fleet.seconds_left is None:
+        return None
+    end = fleet.counts.desired - fleet.counts.held
+    return [[int(now), fleet.counts.updated], [int(now + fleet.seconds_left), end]]
+
+
+def group_labels(rows: Sequence[NodeRow]) -> Object:
+    """Return the labels by which nodes can be grouped, each as values and an index per node."""
+    values: dict[str, dict[str, int]] = {}
+    for row in rows:
+        for key, value in row.labels.items():
+            found = values.setdefault(key, {})
+            if len(found) <= _MOST_VALUES:
+                found.setdefault(value, 0)
+    chosen = [
+        key
+        for key, found in values.items()
+        if len(found) <= _MOST_VALUES and (len(found) > 1 or key in _USUAL_LABELS)
+    ]
+    made: Object = {}
+    for key in sorted(chosen, key=lambda key: (key not in _USUAL_LABELS, key)):
+        known = sorted(values[key])
+        at = {value: index for index, value in enumerate(known)}
+        made[key] = {"values": known, "of": [at.get(row.labels.get(key, ""), -1) for row in rows]}
+    return made
+
+
+def add_point(history: list[Point], point: Point) -> None:
+    """Note how many nodes are updated and down; the history is thinned, never longer than 600."""
+    if history and (history[-1][1:] == point[1:] or point[0] - history[-1][0] < _POINT_SECONDS):
+        return
+    history.append(point)
+    if len(history) > MOST_POINTS:
+        del history[1:MOST_POINTS:2]
+
+
+def point_of(fleet: FleetView, now: float) -> Point:
+    """Return what the chart shows of this moment."""
+    counts = fleet.counts
+    return (int(now), counts.updated, max(0, counts.desired - counts.available))
+
+
+def row_document(row: NodeRow, state: int) -> Object:
+    """Return one row of the table of nodes."""
+    return {
+        "node": row.node,
+        "state": state,
+        "reason": row.reason,
+        "message": row.message,
+        "revision": row.revision,
+        "wanted": row.wanted,
+        "pod": row.pod,
+        "ready": row.ready,
+        "since": row.since,
+        "place": row.place,
+    }
+
+
+# --- The list of sets ----------------------------------------------------------------------------
+
+
+def state_by_status(ds: DaemonSet) -> RolloutState:
+    """Return how a rollout stands by its status alone, without its nodes and pods."""
+    if ds.metadata.generation > ds.status.observed_generation:
+        return RolloutState.UNOBSERVED
+    if is_complete(ds):
+        return RolloutState.COMPLETE
+    reasons = {each.type: (each.status, each.reason) for each in ds.status.conditions}
+    status, reason = reasons.get("Progressing", ("True", ""))
+    if status == "True":
+        return RolloutState.PROGRESSING
+    if reasons.get("Ready") == ("True", "AllButSilent"):
+        return RolloutState.ALL_BUT_SILENT
+    return {
+        "Paused": RolloutState.PAUSED,
+        "OnDelete": RolloutState.ON_DELETE,
+        "Held": RolloutState.HELD,
+    }.get(reason, RolloutState.STALLED)
+
+
+def set_summary(ds: DaemonSet) -> Object:
+    """Return one line of the list of sets, by the status alone.
+
+    How many nodes are held or wait is not in the status: the conditions name them.
+    """
+    fleet = summarise(ds)
+    state = state_by_status(ds)
+    said = {each.type: each.message for each in ds.status.conditions}
+    complete = state in (RolloutState.COMPLETE, RolloutState.UNOBSERVED)
+    message = "" if complete else said.get("Progressing", "")
+    return {
+        "kind": SHORT[ds.flavour],
+        "namespace": ds.namespace,
+        "name": ds.name,
+        "state": state.value,
+        "message": message or sentence(state, fleet.counts),
+        "desired": fleet.counts.desired,
+        "updated": fleet.counts.updated,
+        "available": fleet.counts.available,
+        "held": None,
+        "waiting": None,
+        "started": fleet.started,
+        "images": list(fleet.images),
+    }

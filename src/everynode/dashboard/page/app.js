@@ -1,0 +1,105 @@
+// Starts the page: a recording that stands in it is played; without one it shows the cluster live.
+
+import { el } from './dom.js';
+import { Fleet } from './model.js';
+import { ask, setPath, Stream } from './live.js';
+import { LiveFacts, problem } from './live_facts.js';
+import { RecordedFacts } from './recorded_facts.js';
+import { Recording } from './recording.js';
+import { format, parse } from './route.js';
+import { SetsView } from './sets.js';
+import { SetView } from './setview.js';
+
+const main = document.getElementById('main');
+const top_ = document.getElementById('top');
+
+function play(recording) {
+  const fleet = new Fleet();
+  const player = new Recording(recording, fleet);
+  top_.replaceChildren(el('span', { class: 'brand' }, 'Everynode'), el('span', {}, recording.title));
+  let route = parse(location.hash);
+  const go = (change) => {
+    route = { ...route, ...change };
+    history.replaceState(null, '', format(route));
+    view.show(route);
+  };
+  const view = new SetView(fleet, new RecordedFacts(fleet, player, go), go);
+  main.replaceChildren(view.element, el('p', { class: 'foot' }, recording.summary));
+  player.seek(route.t === '' ? player.end * recording.poster : Number(route.t) || 0);
+  view.show(route);
+  addEventListener('hashchange', () => {
+    route = parse(location.hash);
+    if (route.t !== '') player.seek(Number(route.t) || 0);
+    view.show(route);
+  });
+}
+
+/** The cluster live: the list of sets, or one of them, as the URL says. */
+class Live {
+  constructor() {
+    this.banner = el('div', { class: 'banner' });
+    this.place = el('div');
+    this.context = el('span');
+    top_.replaceChildren(el('a', { class: 'brand', href: '#/' }, 'Everynode'), this.context);
+    main.replaceChildren(this.banner, this.place);
+    addEventListener('hashchange', () => this.#open(parse(location.hash)));
+    ask('api/sets').then(({ cluster }) => { this.context.textContent = cluster; }, () => {});
+    this.#open(parse(location.hash));
+  }
+
+  #trouble = (trouble) => this.banner.replaceChildren(...(trouble ? [problem(trouble)] : []));
+
+  #open(route) {
+    this.route = route;
+    const key = route.set ? setPath(route.set) : '';
+    if (this.key === key) {
+      this.show?.(route);
+      return;
+    }
+    this.key = key;
+    this.show = null;
+    this.stream?.close();
+    this.#trouble(null);
+    if (route.set) this.#openSet(route.set);
+    else this.#openSets();
+  }
+
+  #openSets() {
+    const view = new SetsView();
+    this.place.replaceChildren(view.element);
+    document.title = 'Rollouts · Everynode';
+    this.stream = new Stream('api/sets/stream', { sets: (message) => view.show(message) }, this.#trouble);
+  }
+
+  #openSet(set) {
+    const fleet = new Fleet();
+    const go = (change) => {
+      this.route = { ...this.route, ...change };
+      history.replaceState(null, '', format(this.route));
+      view.show(this.route);
+    };
+    const view = new SetView(fleet, new LiveFacts(fleet, set, go), go);
+    this.place.replaceChildren(el('p', { class: 'hint' }, `Loading ${set.name} …`));
+    const stream = new Stream(`${setPath(set)}/stream`, {
+      snapshot: (message) => {
+        fleet.snapshot(message);
+        if (!view.element.isConnected) this.place.replaceChildren(view.element);
+        this.show = (route) => view.show(route);
+        view.show(this.route);
+      },
+      batch: (message) => {
+        if (!fleet.batch(message)) stream.restart();
+      },
+      trouble: ({ message }) => this.#trouble(message ? { message, help: '' } : null),
+      gone: ({ message }) => {
+        stream.close();
+        this.#trouble({ message, help: 'Go back to the list of all sets.' });
+      },
+    }, this.#trouble);
+    this.stream = stream;
+  }
+}
+
+const recording = document.getElementById('recording');
+if (recording) play(JSON.parse(recording.textContent));
+else new Live();

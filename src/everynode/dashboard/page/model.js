@@ -1,0 +1,82 @@
+// The fleet of one DaemonSet as the page knows it. A live stream and a recording feed it the same messages.
+
+const STATES = 16; // more than the legend has: an unknown byte is counted and drawn, not dropped
+
+/** The states that stand for a node whose pod is not available. */
+export const DOWN = [3, 4, 6, 7, 8];
+
+/** How every node stands. Fires `reset` after a snapshot and `change` (detail: indexes) after a batch. */
+export class Fleet extends EventTarget {
+  set = null;
+  names = [];
+  labels = {};
+  legend = [];
+  states = new Uint8Array(0);
+  tally = new Uint32Array(STATES); // nodes by state
+  #indexes = null;
+
+  /** Replace everything by a snapshot. */
+  snapshot({ set, nodes, states, legend }) {
+    const bytes = decode(states);
+    if (bytes.length !== nodes.names.length) throw new Error('a snapshot with a state too few or too many');
+    this.set = set;
+    this.names = nodes.names;
+    this.labels = nodes.labels ?? {};
+    this.legend = legend ?? this.legend;
+    this.states = bytes;
+    this.#indexes = null;
+    this.tally.fill(0);
+    for (const state of bytes) this.tally[state % STATES] += 1;
+    this.dispatchEvent(new CustomEvent('reset'));
+  }
+
+  /** Apply a batch. Returns false, and changes nothing, where it does not fit: a new snapshot is needed. */
+  batch({ set, at = [], states = [] }) {
+    const { length } = this.states;
+    if (!this.set || at.length !== states.length || at.some((index) => !(index >= 0 && index < length))) return false;
+    at.forEach((index, position) => {
+      this.tally[this.states[index] % STATES] -= 1;
+      this.states[index] = states[position];
+      this.tally[states[position] % STATES] += 1;
+    });
+    if (set) this.set = { ...this.set, ...set };
+    this.dispatchEvent(new CustomEvent('change', { detail: at }));
+    return true;
+  }
+
+  /** The index of a node; -1 if there is none of that name. */
+  indexOf(name) {
+    this.#indexes ??= new Map(this.names.map((each, index) => [each, index]));
+    return this.#indexes.get(name) ?? -1;
+  }
+
+  /** The label and the meaning of a state. */
+  describe(state) {
+    return this.legend.find((each) => each.state === state) ?? { state, label: `state ${state}`, meaning: '' };
+  }
+
+  /** Nodes by the value of a label, in the order of the values; all in one group without a label. */
+  groups(key) {
+    const label = key && Object.hasOwn(this.labels, key) ? this.labels[key] : null;
+    if (!label) return [{ title: '', indexes: Int32Array.from(this.names.keys()) }];
+    const found = new Map();
+    label.of.forEach((value, index) => {
+      if (!found.has(value)) found.set(value, []);
+      found.get(value).push(index);
+    });
+    const titled = [...found].map(([value, indexes]) => ({
+      title: value < 0 ? 'without this label' : label.values[value] || '(empty)',
+      last: value < 0,
+      indexes: Int32Array.from(indexes),
+    }));
+    const byTitle = (a, b) => a.last - b.last || a.title.localeCompare(b.title, 'en', { numeric: true });
+    return titled.sort(byTitle);
+  }
+}
+
+function decode(base64) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let index = 0; index < text.length; index += 1) bytes[index] = text.charCodeAt(index);
+  return bytes;
+}

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+from click.testing import CliRunner
+
+from everynode.cli.access.cluster import open_cluster
+from everynode.cli.access.options import ClusterOptions
+from everynode.cli.dashboard import command
+from everynode.cli.nodes import command as nodes_command
+from everynode.dashboard.cells import CellState
+from everynode.dashboard.feed import Feed
+from everynode.dashboard.server import Dashboard, serve
+from everynode.kube import verbs
+from everynode.kube.client import Client
+from everynode.kube.resources import REVISIONS
+from tests.cli.conftest import EXPECTED
+from tests.support.commands import Up, typed
+
+Object = dict[str, Any]
+
+
+class Viewer:
+    """A browser, as far as the server sees it."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, port: int, dashboard: Dashboard, client: Client
+    ) -> None:
+        self.client = client
+        self.session = session
+        self.address = f"http://127.0.0.1:{port}"
+        self.dashboard = dashboard
+
+    async def get(self, path: str, **headers: str) -> tuple[int, Any]:
+        async with self.session.get(f"{self.address}{path}", headers=headers) as answer:
+            assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            return answer.status, json.loads(await answer.read())
+
+    @asynccontextmanager
+    async def stream(self, path: str, **headers: str) -> AsyncIterator[AsyncIterator[Object]]:
+        async with self.session.get(f"{self.address}{path}", headers=headers) as answer:
+            assert answer.status == 200
+            assert answer.content_type == "text/event-stream"
+            yield _events(answer)
+
+
+def _states(listed: Object) -> dict[str, str]:
+    return {f"{each['kind']}/{each['name']}": each["state"] for each in listed["sets"]}
+
+
+async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[Object]:
+    found: Object = {}
+    while line := (await answer.content.readline()).decode().rstrip("\n"):
+        key, _, value = line.partition(": ")
+        found[key] = json.loads(value) if key == "data" else value
+        if key == "data":
+            await answer.content.readline()
+            yield found
+            found = {}
+
+
+@asynccontextmanager
+async def viewing(up: Up, *namespaces: str) -> AsyncIterator[Viewer]:
+    async with open_cluster(ClusterOptions(str(up.kubeconfig))) as cluster:
+        dashboard = Dashboard(cluster.client, cluster.clock, cluster="here", namespaces=namespaces)
+        async with serve(dashboard, 0) as port, aiohttp.ClientSession() as session:
+            yield Viewer(session, port, dashboard, cluster.client)
+
+
+async def test_the_list_and_the_grid_say_what_the_commands_say(rollouts: Up) -> None:
+    async with viewing(rollouts) as viewer:
+        async with viewer.stream("/api/sets/stream") as events, asyncio.timeout(30):
+            # The controller writes its status a moment after it has decided.
+            while _states((await anext(events))["data"]) != EXPECTED:
+                pass
+        status, listed = await viewer.get("/api/sets")
+        assert (status, _states(listed)) == (200, EXPECTED)
+        async with viewer.stream("/api/set/ads/default/held/stream") as events:
+            first = await anext(events)
+            shown = first["data"]
+            assert first["event"] == "snapshot"
+            assert len(viewer.dashboard.feeds) == 1
+            _, table = await viewer.get("/api/set/ads/default/held/nodes")
+        _, one = await viewer.get("/api/set/ads/default/stuck/node/node-0006")
+        _, compared = await viewer.get("/api/set/ads/default/held/diff?from=1&to=2")
+    printed = await asyncio.to_thread(typed, nodes_command, rollouts, "ads/held", "-o", "json")
+    rows = {each["node"]: each for each in json.loads(printed.stdout)["items"]}
+    assert shown["nodes"]["names"] == sorted(rows)
+    assert {row["node"]: row["reason"] for row in table["rows"]} == {
+        name: each["reason"] for name, each in rows.items()
+    }
+    counts = shown["set"]["counts"]
+    standings = [each["standing"] for each in rows.values()]
+    assert sum(row["state"] == CellState.UPDATED for row in table["rows"]) == standings.count(
+        "updated"
+    )
+    assert counts["desired"] == 5
+    assert counts["updated"] == standings.count("updated") == 2
+    assert {fact["title"] for fact in one["facts"]} >= {"eligible", "scope", "pod"}
+    assert "a:2" in compared["text"]
+
+
+async def test_a_viewer_that_comes_back_gets_what_it_missed_and_no_snapshot(rollouts: Up) -> None:
+    path = "/api/set/ads/default/done/stream"
+    async with viewing(rollouts) as viewer:
+        async with viewer.stream(path) as events:
+            first = await anext(events)
+        [watched] = viewer.dashboard.feeds._feeds.values()
+        # A change while no viewer is there: the annotation is the cause of revision 1.
+        for cause in ("seen by no viewer", None):
+            body = {"metadata": {"annotations": {"kubernetes.io/change-cause": cause}}}
+            revision = await _first_revision(viewer, "done")
+            patch = verbs.patch(REVISIONS, revision, body, namespace="default")
+            await viewer.client.write(patch, bytes)
+            async with asyncio.timeout(30):
+                while (cause or "") not in _causes(watched.feed):
+                    await watched.feed._news.wait()
+        async with viewer.stream(path, **{"Last-Event-ID": first["id"]}) as events:
+            missed = await anext(events)
+            assert missed["event"] == "batch"
+            assert int(missed["id"]) == int(first["id"]) + 1
+        async with viewer.stream(path, **{"Last-Event-ID": "1"}) as events:
+            assert (await anext(events))["event"] == "snapshot"
+        assert [watched] == list(viewer.dashboard.feeds._feeds.values())
+    assert watched.running.cancelled()
+
+
+async def test_the_last_viewer_ends_the_watch(rollouts: Up) -> None:
+    async with viewing(rollouts) as viewer:
+        viewer.dashboard.feeds._linger = 0
+        async with viewer.stream("/api/set/ads/default/done/stream") as events:
+            await anext(events)
+            [watched] = viewer.dashboard.feeds._feeds.values()
+        await asyncio.wait([watched.running], timeout=30)
+        assert watched.running.cancelled()
+        assert len(viewer.dashboard.feeds) == 0
+
+
+def _causes(feed: Feed) -> list[str]:
+    assert feed.model is not None
+    return [each["cause"] for each in feed.model.set["revisions"]]
+
+
+async def _first_revision(viewer: Viewer, name: str) -> str:
+    listed = await viewer.client.read(verbs.list_page(REVISIONS), json.loads)
+    [found] = [
+        each["metadata"]["name"]
+        for each in listed["items"]
+        if each["metadata"]["ownerReferences"][0]["name"] == name
+    ]
+    return str(found)
+
+
+async def test_what_is_wrong_is_refused_with_help(rollouts: Up) -> None:
+    async with viewing(rollouts, "default") as viewer:
+        for path, headers, expected in (
+            ("/api/sets", {"Host": "evil.example"}, 403),
+            ("/api/sets", {"Origin": "http://evil.example"}, 403),
+            ("/api/set/ads/default/none/stream", {}, 404),
+            ("/api/set/ads/other/done/stream", {}, 403),
+            ("/api/set/pods/default/done/nodes", {}, 400),
+            ("/api/set/ads/default/..%2f..%2fsecrets/nodes", {}, 400),
+            ("/api/set/ads/default/done/node/none", {}, 404),
+            ("/api/set/ads/default/done/diff?from=1&to=99", {}, 404),
+            ("/page/..%2fserver.py", {}, 404),
+            ("/nothing", {}, 404),
+        ):
+            status, said = await viewer.get(path, **headers)
+            assert status == expected, path
+            assert said["error"], path
+            assert said["help"], path
+
+
+def test_one_namespace_or_all_of_them() -> None:
+    result = CliRunner().invoke(command, ["-A", "-n", "default"])
+    assert result.exit_code == 2
+    assert "not both" in result.output

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from everynode.dashboard.guard import Guard, Refusal
+
+OWN = {"Host": "127.0.0.1:8765"}
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "status"),
+    [
+        ("GET", {"Host": "evil.example:8765"}, 403),
+        ("GET", {"Host": "127.0.0.1:9999"}, 403),
+        ("GET", {"Host": ""}, 403),
+        ("GET", {"Origin": "http://evil.example"}, 403),
+        ("GET", {"Origin": "null"}, 403),
+        ("GET", {"Sec-Fetch-Site": "cross-site"}, 403),
+        ("POST", {"Origin": "http://127.0.0.1:8765"}, 405),
+    ],
+)
+def test_requests_of_others_are_refused(method: str, more: dict[str, str], status: int) -> None:
+    with pytest.raises(Refusal) as refused:
+        Guard(8765).check(method, {**OWN, **more})
+    assert refused.value.status == status
+    assert refused.value.help
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_its_own_page_is_answered(host: str) -> None:
+    address = f"{host}:8765"
+    headers = {"Host": address, "Origin": f"http://{address}", "Sec-Fetch-Site": "same-origin"}
+    Guard(8765).check("GET", headers)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+
+from everynode.api.daemonset import DaemonSetStatus
+from everynode.api.objects import Condition
+from everynode.dashboard.cells import CellState, cell_state, legend
+from everynode.dashboard.model import (
+    MOST_POINTS,
+    Point,
+    add_point,
+    group_labels,
+    set_summary,
+    state_by_status,
+)
+from everynode.decide.node import reasons
+from everynode.inspect.fleet import NodeRow, NodeStanding, RolloutState
+from tests.support.samples import advanced, template
+
+
+def row(standing: NodeStanding, **more: object) -> NodeRow:
+    given = {"node": "n1", "pod": "agent-n1", "revision": "new"} | more
+    return NodeRow(standing=standing, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("shown", "more", "expected"),
+    [
+        (row(NodeStanding.NOT_ELIGIBLE), {"unreachable": True}, CellState.NOT_ELIGIBLE),
+        (row(NodeStanding.UPDATED), {"unreachable": True}, CellState.UPDATED),
+        (row(NodeStanding.QUEUED), {}, CellState.OLD),
+        (row(NodeStanding.HELD), {}, CellState.HELD),
+        (row(NodeStanding.HELD), {"unreachable": True}, CellState.UNREACHABLE),
+        (row(NodeStanding.WAITING), {}, CellState.WAITING),
+        (row(NodeStanding.WAITING), {"given_up": True}, CellState.SET_ASIDE),
+        (row(NodeStanding.UPDATING, reason=reasons.STARTING), {}, CellState.STARTING),
+        (row(NodeStanding.UPDATING, reason=reasons.TERMINATING), {}, CellState.TAKEN),
+        (row(NodeStanding.UPDATING, revision="old"), {}, CellState.TAKEN),
+        (row(NodeStanding.UPDATING, pod="", revision=""), {}, CellState.TAKEN),
+    ],
+)
+def test_a_node_is_shown_as_it_stands(
+    shown: NodeRow, more: dict[str, bool], expected: CellState
+) -> None:
+    assert cell_state(shown, "new", **more) is expected
+
+
+def test_the_legend_explains_every_state() -> None:
+    assert [each["state"] for each in legend()] == [int(state) for state in CellState]
+    assert all(each["label"] and each["meaning"] for each in legend())
+
+
+def test_labels_group_nodes_where_they_have_few_values() -> None:
+    zone = "topology.kubernetes.io/zone"
+    rows = [
+        NodeRow(
+            node=f"n{i}",
+            standing=NodeStanding.UPDATED,
+            labels={"host": f"n{i}", "same": "x"} | ({zone: f"z{i % 2}"} if i else {}),
+        )
+        for i in range(70)
+    ]
+    made = group_labels(rows)
+    assert list(made) == [zone]
+    assert made[zone]["values"] == ["z0", "z1"]
+    assert made[zone]["of"][:4] == [-1, 1, 0, 1]
+
+
+def test_the_history_stays_short_and_keeps_its_first_point() -> None:
+    history: list[Point] = []
+    for second in range(0, 10 * MOST_POINTS, 5):
+        add_point(history, (float(second), second, 0))
+    assert len(history) <= MOST_POINTS
+    assert history[0] == (0.0, 0, 0)
+    assert [each[0] for each in history] == sorted({each[0] for each in history})
+
+
+def conditions(**reason: str) -> tuple[Condition, ...]:
+    return tuple(
+        Condition(kind, "True" if why.startswith("+") else "False", why.lstrip("+"), f"{why} text")
+        for kind, why in reason.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "said", "expected"),
+    [
+        (0, conditions(), RolloutState.UNOBSERVED),
+        (1, conditions(Complete="+Done"), RolloutState.COMPLETE),
+        (1, conditions(Complete="R", Progressing="+RollingOut"), RolloutState.PROGRESSING),
+        (1, conditions(Complete="P", Progressing="Paused"), RolloutState.PAUSED),
+        (1, conditions(Complete="H", Progressing="Held"), RolloutState.HELD),
+        (1, conditions(Complete="O", Progressing="OnDelete"), RolloutState.ON_DELETE),
+        (1, conditions(Complete="I", Progressing="ImagePullBackOff"), RolloutState.STALLED),
+        (
+            1,
+            conditions(Complete="N", Progressing="NodeNotReady", Ready="+AllButSilent"),
+            RolloutState.ALL_BUT_SILENT,
+        ),
+        (1, (), RolloutState.PROGRESSING),  # another controller, which writes no conditions
+    ],
+)
+def test_the_list_shows_a_set_by_its_status(
+    seen: int, said: tuple[Condition, ...], expected: RolloutState
+) -> None:
+    status = DaemonSetStatus(observed_generation=seen, desired=3, updated=1, conditions=said)
+    ds = advanced(template(), status=status)
+    assert state_by_status(ds) is expected
+    summary = set_summary(ds)
+    assert (summary["kind"], summary["state"], summary["updated"]) == ("ads", expected.value, 1)
+    assert summary["message"]
