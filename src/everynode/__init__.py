@@ -1,3 +1,20 @@
-"""Everynode: one pod on every node, rolled out safely."""
+"""Everynode: one pod on every node, rolled out safely. For use from Python see docs/python.md."""
+
+import importlib
+from typing import Any
 
 __version__ = "0.1.0"
+
+# What Python programs use, imported when it is used: the command line imports this package too.
+_LATE = {"EmbeddedCluster": "everynode.embedded_cluster", "forecast": "everynode.forecast"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module 'everynode' has no attribute {name!r}")
+    module = importlib.import_module(_LATE[name])
+    return getattr(module, name, module)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LATE])

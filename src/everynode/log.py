@@ -24,6 +24,9 @@ _CONTROLS: Final = re.compile(
     "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 LEVELS: Final = ("debug", "info", "warning", "error")
+# In a program that uses everynode as a library and sets up no logging, the lines go nowhere:
+# without a handler Python writes warnings to stderr, without their fields.
+logging.getLogger(ROOT).addHandler(logging.NullHandler())
 
 
 class Log:

@@ -59,6 +59,8 @@ def test_the_help_has_a_line_for_every_command_and_imports_none() -> None:
     assert [name for name in shown if name in NAMES] == NAMES
     assert ast.literal_eval(modules) == [
         "everynode.cli",
+        "everynode.cli.access",
+        "everynode.cli.access.option_order",
         "everynode.errors",
         "everynode.cli.main",
     ]

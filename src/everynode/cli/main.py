@@ -14,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import everynode
+from everynode.cli.access.option_order import CommandGroup
 from everynode.errors import UserError, is_output_error, replace_control_characters
 
 
@@ -42,6 +43,7 @@ COMMANDS: Final = {
         "nodes": LazyCommand("everynode.cli.nodes", "List the nodes of a rollout, one per line."),
         "why": LazyCommand("everynode.cli.why", "Explain what a node waits for, and what helps."),
         "history": LazyCommand("everynode.cli.history", "List revisions, or compare two."),
+        "dashboard": LazyCommand("everynode.cli.dashboard", "Show all rollouts in a browser."),
         "logs": LazyCommand("everynode.cli.logs", "Print the logs of the pod of a node."),
         "exec": LazyCommand("everynode.cli.exec", "Run a command in the pod of a node."),
     },
@@ -80,7 +82,7 @@ def all_commands() -> list[str]:
     return [name for section in COMMANDS.values() for name in section]
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """A click group that imports the module of a command when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

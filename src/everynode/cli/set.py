@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from everynode.cli.access.completion import complete_daemonset
+from everynode.cli.access.option_order import CommandGroup
 from everynode.cli.change.options import ChangeOptions, change_options
 
 
-@click.group("set")
+@click.group("set", cls=CommandGroup)
 def command() -> None:
     """Change a field of a DaemonSet's pod template."""
 

@@ -12,7 +12,7 @@ from everynode.decide.node import reasons
 from everynode.inspect.fleet import NodeRow, NodeStanding
 
 _IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
-_LOOK_AT_NODE: Final = (reasons.NODE_NOT_READY, reasons.TAINTED)
+_LOOK_AT_NODE: Final = (reasons.NODE_NOT_READY, reasons.MAINTENANCE, reasons.TAINTED)
 _LOOK_AT_POD: Final = (
     reasons.UNSCHEDULABLE,
     reasons.STUCK,

@@ -240,6 +240,8 @@ def _cluster_config(
     merged: _MergedKubeconfig, wanted: str, clock: Clock, environ: Mapping[str, str]
 ) -> ClusterConfig:
     name = wanted or merged.current
+    if not name and not merged.contexts:
+        raise ConfigError("the kubeconfig has no context; choose another file with --kubeconfig")
     if not name:
         raise ConfigError(
             "the kubeconfig has no current context; "

@@ -1,0 +1,3 @@
+from everynode.embedded_cluster import EmbeddedCluster as EmbeddedCluster
+
+__version__: str
