@@ -83,6 +83,7 @@ kubernetes: ## Build the real Kubernetes binaries once per machine
 deploy: $(STAMP) ## Generate deploy/ from what `everynode install` applies
 	$(BIN)/everynode install --print --image everynode:$$($(BIN)/everynode --version | awk '{print $$NF}') > deploy/everynode.yaml.new
 	mv deploy/everynode.yaml.new deploy/everynode.yaml
+	$(BIN)/python hack/chart
 
 lock: $(STAMP) ## Generate the hashed requirements files
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -o requirements/dev.txt
