@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from everynode.api.resources import parse_amounts
 from everynode.components.objects import FullPod
 from everynode.components.scheduler.resources import (
     AllocatedResources,
     PodRequests,
     fit_errors,
-    parse_amounts,
     pod_requests,
 )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from everynode.api.affinity import NodeMatcher
+from everynode.api.resources import PODS
 from everynode.api.taints import NO_EXECUTE, find_untolerated_taint
 from everynode.components.kubelet.node import SimulatedNode
 from everynode.components.kubelet.pod import PodState, SimulatedPod
 from everynode.components.objects import FullPod
 from everynode.components.scheduler.filters import AFFINITY_MISMATCH, taints_of
 from everynode.components.scheduler.resources import (
-    PODS,
     AllocatedResources,
     PodRequests,
     insufficient_resources,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from everynode.api.resources import parse_amounts
 from everynode.clock import Clock
 from everynode.components.kubelet.behaviour import (
     Behaviour,
@@ -13,7 +14,6 @@ from everynode.components.kubelet.images import ImageStore
 from everynode.components.kubelet.pod import SimulatedPod
 from everynode.components.kubelet.registration import host_address, pod_network
 from everynode.components.objects import FullNode
-from everynode.components.scheduler.resources import parse_amounts
 
 
 class SimulationSettings:

@@ -10,13 +10,13 @@ from typing import Final
 from everynode.api import keys
 from everynode.api.affinity import NodeMatcher, pinned_node
 from everynode.api.objects import Taint
+from everynode.api.resources import parse_amounts
 from everynode.api.taints import NO_SCHEDULE, SCHEDULING_EFFECTS, tolerates
 from everynode.components.objects import FullNode, FullPod
 from everynode.components.scheduler.resources import (
     AllocatedResources,
     PodRequests,
     fit_errors,
-    parse_amounts,
     pod_requests,
 )
 
