@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
-import sysconfig
-import venv
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support import wheel
 from tests.support.paths import ROOT
 
 BLOCKS = re.findall(
@@ -30,23 +27,9 @@ def scripts() -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the Python of an environment in which only the wheel of Everynode is installed.
-
-    Its dependencies are those of this environment, so that nothing is downloaded.
-    """
+    """Return the Python of an environment in which only the wheel of Everynode is installed."""
     folder = tmp_path_factory.mktemp("stranger")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    (wheel,) = folder.glob("*.whl")
-    venv.create(folder / "venv", with_pip=False, symlinks=True)
-    (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
-    with zipfile.ZipFile(wheel) as archive:  # all that installing a pure wheel does, and scripts
-        archive.extractall(site)
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-    program = folder / "venv" / "bin" / "everynode"
-    program.write_text(f"#!{program.parent}/python\nfrom everynode.__main__ import main\nmain()\n")
-    program.chmod(0o755)
-    return program.with_name("python")
+    return wheel.install(wheel.build(folder), folder / "venv") / "python"
 
 
 def run(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
