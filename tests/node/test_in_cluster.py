@@ -25,7 +25,7 @@ from tests.support.own_image import OwnImage
 pytestmark = [
     pytest.mark.node,
     pytest.mark.kubernetes,
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(400),
     pytest.mark.xdist_group("node"),
 ]
 
@@ -72,7 +72,24 @@ class Cluster:
         self.kubectl("apply", "-f", "-", given=json.dumps(manifest))
 
     def until_complete(self) -> None:
-        self.kubectl("wait", "--for=condition=Complete", "ads/agent", "--timeout=60s")
+        wait = ("wait", "--for=condition=Complete", "ads/agent", "--timeout=120s")
+        try:
+            self.kubectl(*wait)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self._diagnosis()}") from None
+
+    def _diagnosis(self) -> str:
+        """Return what a person would look at: the set, its pods, the lease and the logs."""
+        return "\n".join(
+            self.kubectl(*arguments)
+            for arguments in (
+                ("get", "ads/agent", "-o", "yaml"),
+                ("get", "pods", "-A", "-o", "wide"),
+                ("get", *LEASE, "-o", "yaml"),
+                (*HOME, "describe", "pods"),
+                (*HOME, "logs", "-l", "app.kubernetes.io/name=everynode", "--tail=200", "--prefix"),
+            )
+        )
 
     def _run(self, command: list[str], given: str) -> str:
         ran = subprocess.run(
@@ -81,7 +98,7 @@ class Cluster:
             env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=150,
             check=False,
         )
         assert ran.returncode == 0, ran.stderr
