@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
-from everynode.api.daemonset import DaemonSetStatus
+from everynode.api.daemonset import (
+    DaemonSetStatus,
+    IntOrPercent,
+    UpdateStrategy,
+    UpdateStrategyType,
+)
 from everynode.api.objects import Condition
-from everynode.controller.rollout_events import ReportedRollout, report_rollout, stored_rollout
+from everynode.controller.rollout_events import (
+    Canary,
+    ReportedRollout,
+    find_canary,
+    report_rollout,
+    stored_rollout,
+)
 from tests.support.fleet import make
 
 DS = make().ds
@@ -79,6 +90,49 @@ def test_stuck_is_reported_once_for_each_reason() -> None:
     assert play(("v1", STALLED), ("v1", other), before=begun) == ["RolloutStuck"] * 2
     _, (notice,) = report_rollout(begun, "v1", STALLED)
     assert notice.message == "ImagePullBackOff: about ImagePullBackOff"
+
+
+def grown(before: Canary | None, after: Canary | None, now: DaemonSetStatus = HELD) -> list[str]:
+    known = ReportedRollout("v1", standing="Held", canary=before)
+    reported, notices = report_rollout(known, "v1", now, after)
+    assert reported.canary == after
+    return [each.reason for each in notices if each.reason == "CanaryGrew"]
+
+
+def test_a_canary_that_nodes_let_grow_is_reported() -> None:
+    canary = Canary(partition=4, desired=6, released=2)
+    assert grown(canary, Canary(4, 7, 3)) == ["CanaryGrew"]
+    assert grown(canary, Canary(4, 6, 2)) == []
+    assert grown(canary, Canary(4, 7, 2)) == []  # the selector does not select the new node
+    assert grown(canary, Canary(3, 7, 4)) == []  # the user lowered the partition
+    assert grown(canary, Canary(4, 6, 3)) == []  # the user labelled one more node
+    assert grown(canary, None) == grown(None, canary) == []
+    assert grown(canary, Canary(4, 7, 3), DONE) == []
+
+
+def test_only_a_number_of_nodes_makes_a_canary_that_grows() -> None:
+    four = UpdateStrategy(partition=IntOrPercent(4))
+    assert find_canary(four, desired=6, held=4) == Canary(4, 6, 2)
+    for other in (
+        UpdateStrategy(),
+        UpdateStrategy(partition=IntOrPercent(60, percent=True)),
+        msgspec.structs.replace(four, paused=True),
+        msgspec.structs.replace(four, type=UpdateStrategyType.ON_DELETE),
+    ):
+        assert find_canary(other, desired=6, held=4) is None
+
+
+def test_a_canary_that_grew_while_no_controller_ran_is_reported() -> None:
+    strategy = UpdateStrategy(partition=IntOrPercent(3))
+    ds = msgspec.structs.replace(DS, strategy=strategy)
+    held = msgspec.structs.replace(
+        HELD, updated=1, observed_generation=ds.metadata.generation, update_revision="v1"
+    )
+    known = stored_rollout(msgspec.structs.replace(ds, status=held), "v1", completed=False)
+    assert known.canary == Canary(partition=3, desired=4, released=1)
+    older = msgspec.structs.replace(held, observed_generation=ds.metadata.generation - 1)
+    known = stored_rollout(msgspec.structs.replace(ds, status=older), "v1", completed=False)
+    assert known.canary is None
 
 
 def test_a_controller_that_starts_repeats_nothing() -> None:

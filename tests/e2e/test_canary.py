@@ -149,6 +149,34 @@ async def test_a_canary_that_is_taken_back_says_what_held_nodes_keep(
         await stage.until(lambda: "taken back" not in _message(stage, manifest), "no more")
 
 
+async def test_a_node_that_joins_a_canary_by_number_is_warned_about(play: Play) -> None:
+    async with play(nodes=3) as stage:
+        manifest = daemonset(rolling={"partition": 2})
+        await stage.start(manifest, 3)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until_running("agent:v2", 1)
+        await stage.until(lambda: _is_held(stage, manifest), "the canary is held")
+        await stage.add_node("joined")
+        await stage.until_running("agent:v2", 2)
+        event = await stage.until_event("CanaryGrew")
+        assert event["type"] == "Warning"
+        assert "is for 2 nodes now, 1 before" in event["message"]
+        assert "4 nodes, 3 before, and partition 2 is a number" in event["message"]
+
+
+async def test_a_node_that_joins_a_canary_by_percentage_is_held(play: Play) -> None:
+    async with play(nodes=3) as stage:
+        manifest = daemonset(rolling={"partition": "75%"})
+        await stage.start(manifest, 3)
+        await stage.set_image(manifest, "agent:v2")
+        await stage.until(lambda: _is_held(stage, manifest), "the canary is held")
+        await stage.add_node("joined")
+        await stage.until_running("agent:v1", 3)
+        await stage.settled(manifest)
+        assert stage.running("agent:v2") == ["node-0003"]
+        assert await stage.events("CanaryGrew") == []
+
+
 async def test_after_a_complete_update_a_pause_brings_nothing_old_back(play: Play) -> None:
     async with play(nodes=2) as stage:
         manifest = daemonset(revisionHistoryLimit=0)
@@ -200,6 +228,11 @@ async def test_without_it_a_partition_withholds_no_pod(play: Play) -> None:
 def _says(stage: Stage, manifest: dict[str, Any], kind: str) -> bool:
     condition = stage.condition(manifest, kind)
     return condition is not None and condition.status == "True"
+
+
+def _is_held(stage: Stage, manifest: dict[str, Any]) -> bool:
+    condition = stage.condition(manifest, "Ready")
+    return condition is not None and (condition.status, condition.reason) == ("True", "Held")
 
 
 def _message(stage: Stage, manifest: dict[str, Any]) -> str:

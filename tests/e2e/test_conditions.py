@@ -9,7 +9,7 @@ import pytest
 
 from everynode.kube.resources import ADVANCED_V1ALPHA1
 from tests.e2e.conftest import Play
-from tests.support.stage import Stage, daemonset
+from tests.support.stage import PATIENCE, Stage, daemonset
 
 TURNS = ("Started", "Aborted", "Complete")
 BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])
@@ -46,7 +46,7 @@ async def test_events_tell_each_turn_of_a_rollout(play: Play) -> None:
         await stage.until(lambda: "Pull" in _reason(stage, manifest), "the cause is named")
         await stage.set_image(manifest, "agent:v3")
         await stage.until_complete(manifest)
-        async with asyncio.timeout(30):  # events are written in the background
+        async with asyncio.timeout(PATIENCE):  # events are written in the background
             told: set[str] = set()
             while len(told) < 6:
                 found = [await stage.events(f"Rollout{each}") for each in TURNS]

@@ -12,7 +12,7 @@ from everynode.kube import verbs
 from everynode.kube.requests import Request
 from everynode.kube.resources import NODES, PODS
 from tests.e2e.conftest import Play
-from tests.support.stage import daemonset
+from tests.support.stage import Stage, daemonset
 
 NATIVE = "apps/v1"
 OWNED_TAINTS = [  # the control plane itself puts these on nodes and takes them off
@@ -213,6 +213,32 @@ async def test_a_narrowed_template_moves_pods_within_the_budget(play: Play) -> N
         await stage.until(lambda: not stage.on("node-0004"), "the fourth node is emptied")
         await stage.until_complete(manifest)
         assert stage.running("agent:v1") == ["node-0001", "node-0002", "node-0003"]
+
+
+@pytest.mark.parametrize("version", [NATIVE, "apps.kruise.io/v1beta1"])
+async def test_a_node_selector_that_matches_nothing_says_how_many_pods_go(
+    play: Play, version: str
+) -> None:
+    async with play(nodes=3) as stage:
+        manifest = daemonset(api_version=version)
+        await stage.start(manifest, 3)
+        pods = stage.all_pods()
+        for pod in pods:  # they stay until we have looked
+            await stage.patch(PODS, pod.name, {"metadata": {"finalizers": ["example.io/stay"]}})
+        await stage.change_template(manifest, nodeSelector={"tpye": "worker"})
+        gone = "pods are being removed from 3 nodes that may not keep them"
+        await stage.until(lambda: gone in _message(stage, manifest), "the condition says so")
+        assert "(nodeSelector, affinity or taints)" in _message(stage, manifest)
+        for pod in pods:
+            await stage.patch(PODS, pod.name, {"metadata": {"finalizers": None}})
+        await stage.until(lambda: not stage.all_pods(), "all pods go")
+        done = "0 of 0 nodes are updated and available"
+        await stage.until(lambda: _message(stage, manifest) == done, "nothing else is said")
+
+
+def _message(stage: Stage, manifest: dict[str, Any]) -> str:
+    condition = stage.condition(manifest, "Progressing")
+    return condition.message if condition is not None else ""
 
 
 def _at_once(namespace: str, name: str) -> Request:

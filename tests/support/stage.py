@@ -295,6 +295,18 @@ class Stage:
         found = await self.client.read_all(EVENTS, _json, scope=scope)
         return [event for event in found if event["reason"] == reason]
 
+    async def until_event(self, reason: str) -> Object:
+        """Wait for the first event of a reason: events are written in the background."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not (found := await self.events(reason)):
+                    self._changed.clear()
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._changed.wait(), _HEARTBEAT)
+        except TimeoutError:
+            raise AssertionError(f"never seen: an event {reason}\n{self.describe()}") from None
+        return found[0]
+
     def history(self) -> list[ControllerRevision]:
         """The revisions, oldest first."""
         return sorted(self.revisions.all().values(), key=lambda revision: revision.revision)

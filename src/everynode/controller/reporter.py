@@ -13,11 +13,16 @@ from everynode.api.objects import ObjectReference
 from everynode.controller.events import Recorder
 from everynode.controller.informers import resource_of
 from everynode.controller.metrics import Metrics
-from everynode.controller.rollout_events import ReportedRollout, report_rollout, stored_rollout
+from everynode.controller.rollout_events import (
+    ReportedRollout,
+    find_canary,
+    report_rollout,
+    stored_rollout,
+)
 from everynode.controller.state import DaemonSetState
 from everynode.decide.actions import Cause, CreatePod, DeletePod, Notice, PatchPod, PodAction
+from everynode.decide.ledger import Ledger
 from everynode.decide.node.reasons import shorten
-from everynode.decide.plan import Plan
 from everynode.kube.errors import KubeError
 from everynode.kube.resources import Resource
 from everynode.log import Log
@@ -164,13 +169,17 @@ class ControllerReporter(Reporter):
                 done=state.ledger.sums.done,
                 desired=status.desired,
             )
-            self._report_rollout(state, state.ledger.plan, status)
+            self._report_rollout(state, state.ledger, status)
 
-    def _report_rollout(self, state: DaemonSetState, plan: Plan, status: DaemonSetStatus) -> None:
+    def _report_rollout(
+        self, state: DaemonSetState, ledger: Ledger, status: DaemonSetStatus
+    ) -> None:
+        plan, held = ledger.plan, ledger.sums.held
         known = self._rollouts.get(state.key)
         if known is None:
             known = stored_rollout(state.ds, plan.target_hash, completed=plan.target.completed)
-        reported, notices = report_rollout(known, plan.target_hash, status)
+        canary = find_canary(plan.ds.strategy, desired=status.desired, held=held)
+        reported, notices = report_rollout(known, plan.target_hash, status, canary)
         self._rollouts[state.key] = reported
         for notice in notices:
             write = log.warning if notice.type == "Warning" else log.info

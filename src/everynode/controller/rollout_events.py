@@ -1,4 +1,5 @@
-"""Events about a rollout as a whole: started, aborted, stuck, paused, held, resumed, complete.
+"""Events about a rollout as a whole: started, aborted, stuck, paused, held, resumed, complete,
+and a canary that grew.
 
 Each is reported once. A controller that starts goes on from the status that is stored, so that it
 repeats nothing.
@@ -10,12 +11,25 @@ from typing import Final
 
 import msgspec
 
-from everynode.api.daemonset import DaemonSet, DaemonSetStatus
+from everynode.api.daemonset import (
+    DaemonSet,
+    DaemonSetStatus,
+    UpdateStrategy,
+    UpdateStrategyType,
+)
 from everynode.decide.actions import Notice
 from everynode.decide.fleet.conditions import COMPLETE, PAUSED, READY, STALLED
 
 _HELD: Final = "Held"
 _STUCK: Final = "Stuck"
+
+
+class Canary(msgspec.Struct, frozen=True):
+    """The part of the nodes that a partition by number releases."""
+
+    partition: int
+    desired: int
+    released: int
 
 
 class ReportedRollout(msgspec.Struct, frozen=True):
@@ -25,6 +39,16 @@ class ReportedRollout(msgspec.Struct, frozen=True):
     complete: bool = False  # it was complete once: a pod that dies later starts no rollout
     standing: str = ""  # Paused, Held or Stuck
     stuck: frozenset[str] = frozenset()  # reasons that were reported for this target
+    canary: Canary | None = None  # the last one of this target
+
+
+def find_canary(strategy: UpdateStrategy, *, desired: int, held: int) -> Canary | None:
+    """Return the canary of a strategy that holds back a number of nodes; None for all others."""
+    amount = strategy.partition
+    rolling = strategy.type is UpdateStrategyType.ROLLING and not strategy.paused
+    if not rolling or amount.percent or not amount.value:
+        return None
+    return Canary(amount.value, desired, desired - held)
 
 
 def stored_rollout(ds: DaemonSet, target: str, *, completed: bool) -> ReportedRollout:
@@ -37,11 +61,21 @@ def stored_rollout(ds: DaemonSet, target: str, *, completed: bool) -> ReportedRo
         complete=_is_true(status, COMPLETE) or (completed and known == target),
         standing=standing,
         stuck=frozenset((reason,)) if standing == _STUCK else frozenset(),
+        canary=_stored_canary(ds) if standing == _HELD else None,
     )
 
 
+def _stored_canary(ds: DaemonSet) -> Canary | None:
+    """Return the canary of a status that is Held: all released nodes are updated."""
+    status = ds.status
+    if status.observed_generation != ds.metadata.generation:
+        return None  # the partition may have been another one
+    held = status.desired - status.updated
+    return find_canary(ds.strategy, desired=status.desired, held=held)
+
+
 def report_rollout(
-    before: ReportedRollout, target: str, status: DaemonSetStatus
+    before: ReportedRollout, target: str, status: DaemonSetStatus, canary: Canary | None = None
 ) -> tuple[ReportedRollout, list[Notice]]:
     """Return what is reported after this status, and the events for what changed."""
     notices = []
@@ -63,7 +97,23 @@ def report_rollout(
             notices.append(Notice("Normal", f"Rollout{standing}", message))
         elif before.standing == PAUSED and not complete:
             notices.append(Notice("Normal", "RolloutResumed", f"Revision {target} is rolled out"))
-    return ReportedRollout(target, complete, standing, stuck), notices
+    if not complete:
+        notices += _grown(before.canary, canary, target)
+    return ReportedRollout(target, complete, standing, stuck, canary), notices
+
+
+def _grown(before: Canary | None, now: Canary | None, target: str) -> list[Notice]:
+    """Return the warning that nodes which joined have let more nodes into the canary."""
+    if before is None or now is None or now.partition != before.partition:
+        return []
+    if now.desired <= before.desired or now.released <= before.released:
+        return []
+    text = (
+        f"Revision {target} is for {now.released} nodes now, {before.released} before: there are"
+        f" {now.desired} nodes, {before.desired} before, and partition {now.partition} is a number"
+        " of nodes. A percentage keeps the canary's share"
+    )
+    return [Notice("Warning", "CanaryGrew", text)]
 
 
 def _started(before: ReportedRollout, target: str, status: DaemonSetStatus) -> list[Notice]:

@@ -17,9 +17,9 @@ from everynode.decide.fleet.budget import count_down, resolve_limits
 from everynode.decide.fleet.conditions import (
     COMPLETE,
     FAULTY,
-    NO_POD_IS_TAKEN,
     PROGRESSING,
     READY,
+    TARGET_REFUSED,
 )
 from everynode.decide.fleet.verification import UNASKED, Verdict
 from everynode.decide.ledger import Decision, Ledger
@@ -49,10 +49,6 @@ _PACE_NODES: Final = 30  # the pace is that of the last nodes
 _PACE_BATCHES: Final = 4
 _PACE_SECONDS: Final = 3600.0
 _REFUSED: Final = re.compile(rf"\d+ {reasons.REFUSED} \(([^)]*)\)")
-# The words of the API server stand before the counts of nodes.
-_REFUSAL: Final = re.compile(
-    rf"{re.escape(NO_POD_IS_TAKEN)}(.*?)(?:; \d+ nodes? waits?: .*)?; of \d+ nodes ", re.DOTALL
-)
 _RETRY_SECONDS: Final = 60.0
 _REFUSED_TEXT: Final = "the API server refuses its pod; an event of the DaemonSet says why"
 
@@ -215,11 +211,10 @@ def _by_node(pods: Iterable[Pod]) -> dict[str, tuple[Pod, ...]]:
 
 def _refusal(ds: DaemonSet) -> str:
     """Return why the API server refuses pods of the target, as the controller's dry run found."""
-    condition = _condition(ds.status, PROGRESSING)
-    if condition is None or condition.status != "False":
+    condition = _condition(ds.status, TARGET_REFUSED)
+    if condition is None or condition.status != "True":
         return ""
-    found = _REFUSAL.match(condition.message)
-    return found[1] if found is not None else ""
+    return condition.message
 
 
 class _Refusals:

@@ -98,6 +98,12 @@ def test_a_partition_is_a_number_or_a_percentage() -> None:
     assert edits.set_partition(stored(), 0).patch == {}
 
 
+def test_a_partition_by_number_warns_that_its_canary_grows() -> None:
+    assert "every node that joins" in edits.set_partition(stored(), 3).warning
+    for partition in (0, "30%"):
+        assert not edits.set_partition(stored(partition=3), partition).warning
+
+
 def test_the_native_kind_has_neither_pause_nor_partition() -> None:
     with pytest.raises(UserError, match="ds/agent is a native DaemonSet, which has no `paused`"):
         edits.set_paused(native(), paused=True)

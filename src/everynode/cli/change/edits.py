@@ -15,6 +15,10 @@ from everynode.errors import UserError
 Object = dict[str, Any]
 
 ALL_CONTAINERS: Final = "*"
+_GROWS: Final = (
+    "This is a number of nodes: every node that joins means one more that is updated. "
+    "A percentage keeps the share."
+)
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +28,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     patch: Object = {}  # a merge patch
     new_template: bool = False  # the edit leads to another revision
     cause: str | None = None  # of the change, where it is not the command that was typed
+    warning: str = ""
 
 
 def set_images(stored: Object, images: Mapping[str, str]) -> Edit:
@@ -74,7 +79,9 @@ def set_partition(stored: Object, partition: int | str) -> Edit:
     if before == partition:
         return Edit(done=f"has partition {partition} already")
     return Edit(
-        done=f"partition {before} → {partition}", patch=_rolling_patch({"partition": partition})
+        done=f"partition {before} → {partition}",
+        patch=_rolling_patch({"partition": partition}),
+        warning=_GROWS if isinstance(partition, int) and partition else "",
     )
 
 

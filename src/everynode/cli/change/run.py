@@ -154,6 +154,8 @@ def _with_cause(edit: Edit, command: str) -> Object:
 
 def _report(found: FoundDaemonSet, edit: Edit, options: ChangeOptions) -> None:
     click.echo(f"{full_name(found.ds)} {edit.done}{_SUFFIX[options.dry_run] if edit.patch else ''}")
+    if edit.warning:
+        click.echo(edit.warning, err=True)
     if not edit.patch or options.dry_run != "none":
         return
     namespace = f" -n {found.ds.namespace}" if found.ds.namespace != "default" else ""

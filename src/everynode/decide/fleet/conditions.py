@@ -30,10 +30,9 @@ STALLED: Final = "Stalled"
 SURGE_CANNOT_FIT: Final = "SurgeCannotFit"
 FAULTY: Final = "Faulty"
 REFUSED: Final = "Refused"  # reason of a fault that is no bad value: a write that was refused
-# How the message of Progressing begins where the API server refuses the target's pods.
-NO_POD_IS_TAKEN: Final = "no pod is taken, because the API server would refuse its successor: "
+TARGET_REFUSED: Final = "TargetRefused"  # its message has the API server's words and no others
 # Conditions that are left out until they are True for the first time.
-EXCEPTIONAL: Final = (SURGE_CANNOT_FIT, FAULTY)
+EXCEPTIONAL: Final = (SURGE_CANNOT_FIT, FAULTY, TARGET_REFUSED)
 CONDITION_TYPES: Final = frozenset(
     (PROGRESSING, AVAILABLE, COMPLETE, PAUSED, READY, RECONCILING, STALLED, *EXCEPTIONAL)
 )
@@ -140,6 +139,7 @@ def build_conditions(summary: FleetSummary) -> tuple[Condition, ...]:
         *((_ready(summary, text), _reconciling(summary, text)) if summary.advanced else ()),
         _surge_cannot_fit(summary),
         _faulty(summary),
+        _target_refused(summary),
     )
 
 
@@ -223,6 +223,7 @@ _NOT_STALLED: Final = _condition(STALLED, False, "NotStalled", "")
 _NOT_PAUSED: Final = _condition(PAUSED, False, "NotPaused", "")
 _FITS: Final = _condition(SURGE_CANNOT_FIT, False, "Fits", "")
 _NO_FAULTS: Final = _condition(FAULTY, False, "NoFaults", "")
+_NOT_REFUSED: Final = _condition(TARGET_REFUSED, False, "NotRefused", "")
 
 
 def _progressing(summary: FleetSummary, text: str) -> Condition:
@@ -299,6 +300,12 @@ def _faulty(summary: FleetSummary) -> Condition:
     return _condition(FAULTY, True, REFUSED if refused else "BadValues", message)
 
 
+def _target_refused(summary: FleetSummary) -> Condition:
+    if not summary.refusal:
+        return _NOT_REFUSED
+    return _condition(TARGET_REFUSED, True, "DryRun", _refusal_words(summary))
+
+
 def _blocking_reason(summary: FleetSummary) -> str:
     """Return the reason why no node progresses: paused, or what most nodes wait for, or held."""
     if summary.paused:
@@ -345,8 +352,12 @@ def _removing_part(summary: FleetSummary) -> list[str]:
 def _refusal_part(summary: FleetSummary) -> list[str]:
     if not summary.refusal:
         return []
-    words = shorten(summary.refusal, _LONGEST_REFUSAL)
-    return [f"{NO_POD_IS_TAKEN}{words}"]
+    why = "no pod is taken, because the API server would refuse its successor"
+    return [f"{why}: {_refusal_words(summary)}"]
+
+
+def _refusal_words(summary: FleetSummary) -> str:
+    return shorten(summary.refusal, _LONGEST_REFUSAL)
 
 
 def _waiting_part(summary: FleetSummary) -> list[str]:
