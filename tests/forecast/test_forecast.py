@@ -194,6 +194,7 @@ def test_a_moved_node_costs_few_writes_status_and_events_included(
     assert found.writes_per_pod <= most
 
 
+@pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
@@ -202,7 +203,8 @@ def test_a_moved_node_costs_few_writes_status_and_events_included(
         (FailHow.PULL, "ImagePullBackOff"),
     ],
 )
-def test_the_new_version_fails_as_asked(how: FailHow, reason: str) -> None:
-    found = foresee(rolling(maxUnavailable=2), failing=NODES, fail_how=how)
+def test_the_new_version_fails_as_asked(how: FailHow, reason: str, version: str) -> None:
+    made = daemonset(rolling={"maxUnavailable": 2}, api_version=version)
+    found = foresee(made, failing=NODES, fail_how=how)
     assert (found.ending, found.updated, len(found.stuck)) == ("stopped", 0, 2)
     assert reason in found.message

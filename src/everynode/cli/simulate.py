@@ -25,7 +25,9 @@ _FORECAST_OPTIONS: Final = (
     "hook",
     "label",
     "seed",
+    "compare",
     "html",
+    "svg",
 )
 
 
@@ -64,10 +66,23 @@ _FORECAST_OPTIONS: Final = (
 )
 @click.option("--seed", default=1, show_default=True, help="Chooses which nodes fail.")
 @click.option(
+    "--compare",
+    multiple=True,
+    metavar="FILE|NAME=VALUE",
+    help="A second forecast beside the first: of another manifest, or with other settings: "
+    "maxUnavailable, maxSurge, partition, minReadySeconds, or one of the options above.",
+)
+@click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Also write a page that plays the rollout in a browser, node by node.",
+)
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write a chart of nodes updated and down over time.",
 )
 @click.option(
     "--seeds",
@@ -100,7 +115,12 @@ _FORECAST_OPTIONS: Final = (
     help="Where replay files are written.",
 )
 @click.option("--jobs", type=click.IntRange(1, 256), help="Processes; as many as cores by default.")
-@click.option("-o", "output", type=click.Choice(["json"]), help="Print JSON instead of text.")
+@click.option(
+    "-o",
+    "output",
+    type=click.Choice(["json", "svg", "html"]),
+    help="Print JSON instead of text; of a forecast also a chart (svg) or a page that plays it.",
+)
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
     """Forecast a rollout, or search simulated clusters for broken promises.
@@ -112,6 +132,8 @@ def command(context: click.Context, /, **options: Any) -> None:
     \b
       everynode simulate -f agent.yaml --nodes 500 --fail 3% --notready 10
       everynode simulate -f running.yaml -f next.yaml --start 45s
+      everynode simulate -f agent.yaml --compare maxUnavailable=10%
+      everynode simulate -f agent.yaml --compare faster.yaml -o svg > forecast.svg
       everynode simulate -f agent.yaml --html forecast.html
 
     Without one, random worlds with faults are played: crashes, lost answers, stale caches, dead
@@ -157,14 +179,16 @@ _FLAGS: Final = {"files": "-f", "listed": "--list", "crash_points": "--crash-poi
 
 def _dispatch(options: dict[str, Any]) -> None:
     """Run the chosen mode; imported here because --help must not import the simulator."""
-    as_json = options["output"] == "json"
     if options["files"]:
-        from everynode.cli.simulation import forecast
+        from everynode.cli.simulation.outputs import print_forecasts
 
-        forecast.print_forecast(options, as_json=as_json)
+        print_forecasts(options)
+    elif options["output"] in ("svg", "html"):
+        raise UsageError(f"-o {options['output']} is for forecasts: give a manifest with -f")
     else:
         from everynode.cli.simulation import campaign
 
+        as_json = options["output"] == "json"
         campaign.run({**options, "seeds": options["seeds"] or SEEDS}, as_json=as_json)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from everynode.api.daemonset import DaemonSet, Flavour, IntOrPercent
+from everynode.forecast.curve import thinned
 from everynode.forecast.forecast import Forecast
 from everynode.forecast.recording import NodeState, Recording
 
@@ -37,7 +38,7 @@ def export(
     """Return the recording of a forecast; `facts` are figures with a title, a value and a note."""
     names = list(recording.start)
     states = bytes([_STATES[recording.start[name]][0] for name in names])
-    curve = [list(point) for point in _thinned(answer.curve)]
+    curve = [list(point) for point in thinned(answer.curve, _MOST_POINTS)]
     end = max(recording.end, answer.seconds, 1.0)
     if curve and curve[-1][0] < end:
         curve.append([end, *curve[-1][1:]])
@@ -135,12 +136,3 @@ def _labels(recording: Recording, names: list[str]) -> Object:
             place = {value: number for number, value in enumerate(values)}
             found[key] = {"values": values, "of": [-1 if v is None else place[v] for v in of]}
     return found
-
-
-def _thinned(curve: tuple[tuple[float, int, int], ...]) -> list[tuple[float, int, int]]:
-    """Return at most as many points as a chart shows; the worst of those left out stays."""
-    if len(curve) <= _MOST_POINTS:
-        return list(curve)
-    size = -(-len(curve) // (_MOST_POINTS - 1))
-    parts = [curve[first : first + size] for first in range(0, len(curve), size)]
-    return [(part[-1][0], part[-1][1], max(down for _, _, down in part)) for part in parts]

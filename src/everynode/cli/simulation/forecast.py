@@ -1,4 +1,4 @@
-"""Forecast mode: from options to a question, and from the forecast to printed lines."""
+"""Forecast: from options to a question, and from the answer to printed lines."""
 
 from __future__ import annotations
 
@@ -7,30 +7,21 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import click
-import msgspec
-
 from everynode.api.daemonset import DaemonSet, IntOrPercent, RollingUpdateType, UpdateStrategyType
-from everynode.api.validation.lint import unknown_field_findings
 from everynode.api.versions import decode_daemonset
-from everynode.cli.simulation.recording_page import write_page
 from everynode.cli.terminal.chart import MARGIN, WIDTH, draw
-from everynode.cli.terminal.manifest_files import read_daemonsets
-from everynode.cli.terminal.progress import Progress
 from everynode.cli.terminal.text import (
     format_count,
     format_duration,
     parse_duration,
     parse_node_count,
 )
-from everynode.clock import SystemClock
 from everynode.errors import UsageError, UserError
 from everynode.forecast.forecast import (
     FailHow,
     Forecast,
     ForecastError,
     ForecastRequest,
-    record,
 )
 from everynode.forecast.prepared_manifest import with_previous_images
 from everynode.forecast.rollout import check_versions_of_one
@@ -44,34 +35,6 @@ _FAILURES = {
     FailHow.PULL: "the new image cannot be pulled",
 }
 _WRITE_KINDS = ("pods", "status", "events", "others")
-
-
-def print_forecast(options: dict[str, Any], *, as_json: bool) -> None:
-    """Run the forecast and print it; raises UserError."""
-    manifests = read_daemonsets(options["files"])
-    for finding in (each for manifest in manifests for each in unknown_field_findings(manifest)):
-        click.echo(f"warning: {finding.path}: {finding.message}", err=True)
-    question = parse_question(manifests, options)
-    progress = Progress(sys.stderr, SystemClock(), total=question.nodes, what="nodes")
-
-    def show_progress(step: str, done: int) -> None:
-        if sys.stderr.isatty():
-            progress.show(done, step)
-
-    try:
-        answer, recording = record(question, show_progress)
-    except ForecastError as error:
-        raise UserError(str(error)) from None
-    finally:
-        progress.end()
-    if options["html"] is not None:
-        write_page(options["html"], question, answer, recording, summary=summary(answer))
-    if as_json:
-        document = msgspec.to_builtins(answer) | {"writesPerPod": round(answer.writes_per_pod, 2)}
-        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
-        return
-    for line, style in forecast_lines(question, answer, assumed=len(manifests) == 1):
-        click.secho(line, **style)
 
 
 def parse_question(manifests: list[Object], options: dict[str, Any]) -> ForecastRequest:
@@ -127,16 +90,18 @@ def forecast_lines(question: ForecastRequest, answer: Forecast, *, assumed: bool
     ds = decode_daemonset(question.new)
     yield f"{answer.name} on {format_count(question.nodes, 'node')}: a forecast", {"bold": True}
     yield "", {}
-    for word, text in (*_assumptions(question, ds, assumed=assumed), ("strategy", _strategy(ds))):
+    for word, text in (
+        *assumptions(question, ds, assumed=assumed),
+        ("strategy", strategy_text(ds)),
+    ):
         yield f"  {word:<10} {text}", {}
     yield "", {}
     most = max(answer.budget, answer.most_down)
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else MARGIN + WIDTH
-    for line in draw(answer.curve, total=answer.nodes - answer.held, most=most, room=room):
+    total = answer.nodes - answer.held
+    for line in draw(answer.curve, total=total, most=most, room=chart_room()):
         yield line, {"fg": "green"} if "│" in line else {}
     yield "", {}
-    colour = {"complete": "green", "stopped": "red", "endless": "red"}.get(answer.ending, "yellow")
-    yield summary(answer), {"bold": True, "fg": colour}
+    yield summary(answer), {"bold": True, "fg": ending_colour(answer)}
     for word, text in _figures(answer):
         yield f"  {word:<10} {text}", {}
     advice = _advice(answer)
@@ -145,9 +110,20 @@ def forecast_lines(question: ForecastRequest, answer: Forecast, *, assumed: bool
         yield advice, {}
 
 
-def _assumptions(
+def ending_colour(answer: Forecast) -> str:
+    """The colour of how it ends."""
+    return {"complete": "green", "stopped": "red", "endless": "red"}.get(answer.ending, "yellow")
+
+
+def chart_room() -> int:
+    """How many columns a chart may take."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else MARGIN + WIDTH
+
+
+def assumptions(
     question: ForecastRequest, ds: DaemonSet, *, assumed: bool
 ) -> Iterator[tuple[str, str]]:
+    """What is taken for granted, as words and texts; `assumed`: the version before is made up."""
     timing = question.timing
     if assumed:
         yield "assumed", "all nodes run the same already, with other images"
@@ -167,7 +143,8 @@ def _assumptions(
         yield "", f"on {format_count(question.failing, 'node')} {how}"
 
 
-def _strategy(ds: DaemonSet) -> str:
+def strategy_text(ds: DaemonSet) -> str:
+    """The update strategy in one line."""
     strategy = ds.strategy
     if strategy.type is UpdateStrategyType.ON_DELETE:
         return "OnDelete"

@@ -1,36 +1,26 @@
-"""The page that plays a forecast: the figures on it, and the file that it is written to."""
+"""The page that plays a forecast, with the figures on it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from everynode.api.versions import decode_daemonset
+from everynode.cli.simulation.forecast import summary
 from everynode.cli.terminal.text import format_count, format_duration
 from everynode.dashboard.bundle import bundle
 from everynode.dashboard.export import export
-from everynode.errors import UserError
 from everynode.forecast.forecast import Forecast, ForecastRequest
 from everynode.forecast.recording import Recording
 
-Object = dict[str, Any]
 
-
-def write_page(
-    path: Path, question: ForecastRequest, answer: Forecast, recording: Recording, *, summary: str
-) -> None:
-    """Write the page of a forecast; raises UserError if the file cannot be written."""
+def page_of(question: ForecastRequest, answer: Forecast, recording: Recording) -> str:
+    """Return the page of a forecast."""
     facts = [
         {"title": title, "value": value, "note": note}
         for title, value, note in _facts(question, answer)
     ]
     ds = decode_daemonset(question.new)
-    page = bundle(export(answer, recording, ds, facts=facts, summary=summary))
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"--html {path}: {error.strerror}: choose another file") from None
+    return bundle(export(answer, recording, ds, facts=facts, summary=summary(answer)))
 
 
 def _facts(question: ForecastRequest, answer: Forecast) -> Iterator[tuple[str, str, str]]:

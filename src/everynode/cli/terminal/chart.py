@@ -17,12 +17,21 @@ Point = tuple[float, int, int]  # seconds, updated, down
 
 
 def draw(
-    curve: Sequence[Point], *, total: int, most: int, room: int = MARGIN + WIDTH
+    curve: Sequence[Point],
+    *,
+    total: int,
+    most: int,
+    room: int = MARGIN + WIDTH,
+    end: float | None = None,
 ) -> Iterator[str]:
-    """The lines of the chart, at most `room` columns wide; none if nothing was updated."""
+    """The lines of the chart, at most `room` columns wide; none if nothing was updated.
+
+    `end` is the time at its right edge, where that is not the end of the curve.
+    """
     width = min(WIDTH, max(NARROWEST, room - MARGIN))
-    end = curve[-1][0] if curve else 0.0
-    if end <= 0 or total <= 0:
+    if end is None:
+        end = curve[-1][0] if curve else 0.0
+    if not curve or end <= 0 or total <= 0:
         return
     columns = [end * (index + 1) / width for index in range(width)]
     updated = [_updated_at(curve, time) for time in columns]

@@ -1,0 +1,1 @@
+"""pictures: SVG in light and dark of forecasts, nodes and figures."""
