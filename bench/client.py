@@ -38,7 +38,7 @@ from everynode.kube.auth.kubeconfig import ClusterConfig
 from everynode.kube.client import Client
 from everynode.kube.http.transport import HttpTransport
 from everynode.kube.resources import PODS
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.decode import Decoder
 from everynode.kube.watch.watcher import Watcher
@@ -222,7 +222,7 @@ async def measure_watch(
         resource=PODS,
         decode=Decoder(Pod).one,
         consumer=cache,
-        scope=Scope(fields=f"together={together}"),  # for our own server's eyes
+        options=ListOptions(fields=f"together={together}"),  # for our own server's eyes
     )
     began = time.process_time()
     running = asyncio.ensure_future(watcher.run())

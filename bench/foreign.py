@@ -24,7 +24,7 @@ import uvloop
 from bench import decode, machine
 from bench.process_usage import read_process
 from bench.table import Row, print_table
-from everynode.api.keys import PULLER, REVISION_HASH
+from everynode.api.keys import PULL_POD_OWNER, REVISION_HASH
 from everynode.clock import SystemClock
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.kube.requests import Request, Response
@@ -86,7 +86,10 @@ class Player:
         return Response(200, b'{"metadata":{"resourceVersion":"9"},"items":[]}')
 
     async def open(self, request: Request) -> Stream:
-        pods = request.path == "/api/v1/pods" and ("labelSelector", PULLER) not in request.query
+        pods = (
+            request.path == "/api/v1/pods"
+            and ("labelSelector", PULL_POD_OWNER) not in request.query
+        )
         stream = Stream(self._lines() if pods else iter([END]))
         if pods:
             self.pods = stream

@@ -14,7 +14,7 @@ import aiohttp
 from bench.process_usage import ProcessUsage, read_process, samples
 from bench.rollout_cluster import GRACE, RolloutCluster, clock
 from everynode.localkube import binaries
-from everynode.localkube.processes import Process, stop
+from everynode.localkube.processes import ChildProcess, stop
 
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 _QUIET = 3.0  # seconds without work after which a contender is at rest
@@ -25,7 +25,7 @@ class MeasuredController:
     """A running controller."""
 
     name: str
-    process: Process
+    process: ChildProcess
     metrics_url: str
     token: str  # for the metrics; empty if they need no token
 
@@ -117,6 +117,6 @@ def free_port() -> int:
 def _start(
     name: str, argv: list[str], place: RolloutCluster, url: str, *, token: str = ""
 ) -> MeasuredController:
-    process = Process(argv, Path.cwd(), place.folder / f"{name}.log")
+    process = ChildProcess(argv, Path.cwd(), place.folder / f"{name}.log")
     process.start()
     return MeasuredController(name, process, url, token)

@@ -196,15 +196,15 @@ class Player:
     async def open(self, request: Request) -> Stream:
         began = time.thread_time()
         stream = Stream()
-        pullers = ("labelSelector", "everynode.io/puller") in request.query
-        if not pullers:
+        pull_pods = ("labelSelector", "everynode.io/puller") in request.query
+        if not pull_pods:
             self._streams[request.path] = stream
         if request.path.endswith("/nodes"):
             for index, name in enumerate(self._names):
                 body = node_object(name, index, zone="a", now=0.0, machine=STANDARD_MACHINE)
                 body["metadata"]["uid"] = name
                 self._tell(request.path, "ADDED", body)
-        if request.path.endswith("/pods") and not pullers:
+        if request.path.endswith("/pods") and not pull_pods:
             for pod in self._pods.values():
                 line = b'{"type":"ADDED","object":%s}' % encode(pod)
                 stream.lines.put_nowait(line)

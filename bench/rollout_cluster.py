@@ -23,12 +23,12 @@ from everynode.kube.client import Client
 from everynode.kube.errors import NotFound
 from everynode.kube.http.transport import HttpTransport
 from everynode.kube.resources import CRDS, NAMESPACES, NODES, PODS, REVISIONS, Resource
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.decode import Decoder
 from everynode.kube.watch.watcher import Watcher
 from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
-from everynode.localkube.processes import Process, stop
+from everynode.localkube.processes import ChildProcess, stop
 
 Object = dict[str, Any]
 
@@ -72,7 +72,7 @@ class RolloutCluster:
             resource=PODS,
             decode=Decoder(Pod).one,
             consumer=self.pods,
-            scope=Scope(namespace=NAMESPACE),
+            options=ListOptions(namespace=NAMESPACE),
         )
         self.pods.subscribe(self.pace.pod_changed)
         async with asyncio.TaskGroup() as group:
@@ -102,7 +102,7 @@ class RolloutCluster:
         await self._remove(resource, name)
         for kind in (REVISIONS, PODS):
             found = await self.client.read_all(
-                kind, decode_object, scope=Scope(namespace=NAMESPACE)
+                kind, decode_object, options=ListOptions(namespace=NAMESPACE)
             )
             names = [each["metadata"]["name"] for each in found]
             await asyncio.gather(*(self._remove(kind, each) for each in names))
@@ -170,8 +170,8 @@ async def _watched(
         await transport.close()
 
 
-def _players(size: Size, folder: Path, how: str, kubeconfig: Path) -> Process:
+def _players(size: Size, folder: Path, how: str, kubeconfig: Path) -> ChildProcess:
     argv = [sys.executable, "-m", "bench.nodes", how, str(kubeconfig)]
     argv += [f"--nodes={size.nodes}", f"--start={size.start}", f"--stop={size.stop}"]
     # Found as a module from where we ourselves were started.
-    return Process(argv, Path.cwd(), folder / "nodes.log")
+    return ChildProcess(argv, Path.cwd(), folder / "nodes.log")

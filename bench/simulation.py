@@ -1,4 +1,4 @@
-"""How fast simulated time passes, with every promise judged at every commit.
+"""How fast simulated time passes, with every promise checked at every commit.
 
     python -m bench.simulation [--nodes 5000] [--seeds 200] [--jobs 2]
 

@@ -44,7 +44,7 @@ class MutantRunner:
         self._one_at_a_time = threading.Lock()
 
     @property
-    def unsound(self) -> dict[str, str]:
+    def broken_without_mutant(self) -> dict[str, str]:
         """The plans that break a promise without any mutant, with that promise."""
         return {plan: promise for plan, promise in sorted(self._verdicts.items()) if promise}
 
@@ -58,7 +58,7 @@ class MutantRunner:
             options = ["--seeds", str(self._seeds), "--seconds", str(self._seconds)]
             options += ["--first", first] if first else []
             while True:
-                found = self._run(sources, *options, "--skip", *self.unsound)
+                found = self._run(sources, *options, "--skip", *self.broken_without_mutant)
                 if not found.plan or found is _KILLED or not self._breaks(found.plan):
                     return found
         finally:
@@ -104,7 +104,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=300)
     parser.add_argument("--seconds", type=int, default=240, help="of CPU for one mutant")
     parser.add_argument("--write", action="store_true", help="write RESULT.md anew")
-    parser.add_argument("--afresh", action="store_true", help="forget what caught whom before")
+    parser.add_argument(
+        "--afresh", action="store_true", help="forget which plan caught which mutant before"
+    )
     asked = parser.parse_args()
     chosen = [each for each in read_mutants() if not asked.names or each.name in asked.names]
     known = {} if asked.afresh else read_result()
@@ -122,13 +124,13 @@ def main() -> None:
 
         results = list(pool.map(work, chosen))
 
-    for plan, promise in hunters.unsound.items():
+    for plan, promise in hunters.broken_without_mutant.items():
         print(f"{plan} breaks {promise} without any bug")
     caught = sum(bool(found.plan) for _, found in results)
     print(f"{caught} of {len(results)} caught")
     if asked.write:
         write_result(results)
-    sys.exit(caught < len(results) or bool(hunters.unsound))
+    sys.exit(caught < len(results) or bool(hunters.broken_without_mutant))
 
 
 if __name__ == "__main__":

@@ -60,11 +60,11 @@ class Found(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def plan_of(name: str) -> Plan:
-    """The plan with a name: a scenario, a regression plan ("trap") or a seed."""
+    """The plan with a name: a scenario, a regression plan ("regression") or a seed."""
     kind, _, rest = name.partition(" ")
     if kind == "seed":
         return generate_plan(int(rest))
-    if kind == "trap":
+    if kind == "regression":
         return REGRESSION_PLANS[rest]
     # A scenario has no faults, so nothing justifies a delay.
     return msgspec.structs.replace(SCENARIOS[rest].plan, patience=_IN_TIME)
@@ -73,7 +73,7 @@ def plan_of(name: str) -> Plan:
 def names(seeds: int, first: str = "") -> Iterator[str]:
     """All plans in the order in which they are played."""
     every = [f"scenario {name}" for name in SCENARIOS] + [
-        f"trap {name}" for name in REGRESSION_PLANS
+        f"regression {name}" for name in REGRESSION_PLANS
     ]
     every += [f"seed {seed}" for seed in range(1, seeds + 1)]
     if first in every:

@@ -194,7 +194,7 @@ def test_a_slow_smooth_rollout_is_never_stuck(api_version: str) -> None:
     assert len({*progress}) == NODES + 1
 
 
-# --- Judged by Prometheus ----------------------------------------------------------------------
+# --- Evaluated by Prometheus-------------------------------------------------------------------
 
 
 @needs_prometheus

@@ -10,7 +10,7 @@ from tests.agreement.question import DEPLOYMENTS, TABLE, Object, Question, ask, 
 D: Final = f"{DEPLOYMENTS}/d"
 SCALE: Final = f"{D}/scale"
 SETS: Final = "/apis/apps/v1/namespaces/NS/replicasets"
-MANAGED: Final = "?fieldManager=somebody"
+MANAGED: Final = "?fieldManager=another"
 
 
 def scale(replicas: object, **more: str) -> Object:

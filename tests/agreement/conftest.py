@@ -27,15 +27,15 @@ from tests.support.real_server import RealApiServer
 @pytest.fixture(scope="session")
 def installed(api_server: ControlPlane) -> RealApiServer:
     """The real server, with the definition of the Advanced DaemonSet, which ours always has."""
-    judge = RealApiServer(api_server)
+    real = RealApiServer(api_server)
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    answer = judge.ask("POST", path, crd())
+    answer = real.ask("POST", path, crd())
     # The fuzz tests ask the same server, and may have been first.
     assert answer.code in (201, 409), answer.body["message"]
     for version in (keys.V1ALPHA1, keys.V1BETA1):
         # It is served a moment later.
-        assert any(judge.try_out(daemonset(version)).code == 201 for _ in range(3000))
-    return judge
+        assert any(real.try_out(daemonset(version)).code == 201 for _ in range(3000))
+    return real
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Three judges of manifests agree: our validation, the embedded server, and a real server's CRD."""
+"""Three programs agree on manifests: our validation, the embedded server and a real server."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def try_out(api: Api, manifest: Object) -> Answer:
 
 def validate(case: Case) -> set[tuple[str, str, str]]:
     """Everything our own validation says, as the causes of a Status."""
-    judged = validate_pod if case.manifest["kind"] == "Pod" else validate_daemonset
-    return {(fault.path, fault.reason, fault.message) for fault in judged(case.manifest)}
+    validate = validate_pod if case.manifest["kind"] == "Pod" else validate_daemonset
+    return {(fault.path, fault.reason, fault.message) for fault in validate(case.manifest)}
 
 
 @pytest.mark.parametrize("case", VALID + VALID_PODS, ids=repr)

@@ -1,4 +1,4 @@
-"""A real API server for the tests that let it judge."""
+"""A real API server, whose answers are compared with ours."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tests.support.real_server import RealApiServer
 
 
 @pytest.fixture(scope="session")
-def judge(api_server: ControlPlane) -> RealApiServer:
+def real(api_server: ControlPlane) -> RealApiServer:
     """The real API server, as one that is asked."""
     return RealApiServer(api_server)

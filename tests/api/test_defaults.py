@@ -322,7 +322,7 @@ def holds(made: Any, given: Any) -> bool:
     return bool(made == given)
 
 
-# --- The real API server is the judge ----------------------------------------------------------
+# --- The same answers from a real API server ---------------------------------------------------
 
 NATIVE = [case for case in VALID if case.manifest["apiVersion"] == keys.APPS_V1]
 
@@ -336,8 +336,8 @@ def told(value: Any) -> Any:
 
 @pytest.mark.kubernetes
 @pytest.mark.parametrize("case", NATIVE, ids=repr)
-def test_the_api_server_fills_in_the_same_for_a_daemonset(judge: RealApiServer, case: Case) -> None:
-    answer = judge.try_out(case.manifest)
+def test_the_api_server_fills_in_the_same_for_a_daemonset(real: RealApiServer, case: Case) -> None:
+    answer = real.try_out(case.manifest)
     assert answer.code == 201, answer.body["message"]
     ours = defaults.default_daemonset(case.manifest)["spec"]
     assert told(ours) == told(answer.body["spec"])
@@ -345,8 +345,8 @@ def test_the_api_server_fills_in_the_same_for_a_daemonset(judge: RealApiServer, 
 
 @pytest.mark.kubernetes
 @pytest.mark.parametrize("case", VALID_PODS, ids=repr)
-def test_the_api_server_fills_in_the_same_for_a_pod(judge: RealApiServer, case: Case) -> None:
-    answer = judge.try_out(case.manifest)
+def test_the_api_server_fills_in_the_same_for_a_pod(real: RealApiServer, case: Case) -> None:
+    answer = real.try_out(case.manifest)
     assert answer.code == 201, answer.body["message"]
     # What admission adds is none of the type's defaults.
     theirs = {

@@ -191,7 +191,7 @@ def test_normal_form_is_stable_whatever_is_in_it(spec: Object) -> None:
     "case", [c for c in VALID if c.manifest["apiVersion"] == keys.APPS_V1], ids=repr
 )
 def test_a_template_means_the_same_after_the_api_server_had_it(
-    judge: RealApiServer, case: Case
+    real: RealApiServer, case: Case
 ) -> None:
-    stored = judge.try_out(case.manifest).body["spec"]["template"]
+    stored = real.try_out(case.manifest).body["spec"]["template"]
     assert normalise(case.manifest["spec"]["template"]) == normalise(stored)

@@ -26,17 +26,17 @@ CUSTOM = {"Widget": "widgets", "Gadget": "gadgets"}
 
 
 @pytest.fixture(scope="session")
-def judge(api_server: ControlPlane) -> RealApiServer:
+def real(api_server: ControlPlane) -> RealApiServer:
     made = RealApiServer(api_server)
     _define(made)
     return made
 
 
-def make(judge: RealApiServer, manifest: Object) -> Answer:
-    return judge.ask("POST", collection(manifest), manifest)
+def make(real: RealApiServer, manifest: Object) -> Answer:
+    return real.ask("POST", collection(manifest), manifest)
 
 
-def _define(judge: RealApiServer) -> None:
+def _define(real: RealApiServer) -> None:
     """Install the custom kinds that the answers are about, and wait until they are served."""
     schemas = {s["steps"][0]["body"]["kind"]: s["schema"] for s in APPLIES if "schema" in s}
     for kind, plural in CUSTOM.items():
@@ -60,7 +60,7 @@ def _define(judge: RealApiServer) -> None:
             "metadata": {"name": f"{plural}.example.test"},
             "spec": spec,
         }
-        made = judge.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+        made = real.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
         assert made.code == 201, made.body
         probe = {
             "apiVersion": "example.test/v1",
@@ -69,7 +69,7 @@ def _define(judge: RealApiServer) -> None:
             "spec": {},
         }
         path = f"{collection(probe)}/probe?fieldManager=m&dryRun=All"
-        served = (judge.ask("PATCH", path, probe, APPLY_PATCH).code == 201 for _ in range(3000))
+        served = (real.ask("PATCH", path, probe, APPLY_PATCH).code == 201 for _ in range(3000))
         assert any(served)
 
 
@@ -98,13 +98,13 @@ def bare(obj: Object, *, keep_fields: bool) -> Object:
 
 
 @pytest.fixture(scope="session")
-def bases(judge: RealApiServer) -> dict[str, str]:
+def bases(real: RealApiServer) -> dict[str, str]:
     """The objects that are patched, and where they are."""
     found = {}
     for name, base in PATCHES["bases"].items():
         obj = copy.deepcopy(base["object"])
         del obj["metadata"]["uid"]
-        made = make(judge, obj)
+        made = make(real, obj)
         assert made.code == 201, made.body
         found[name] = f"{collection(obj)}/{obj['metadata']['name']}"
     return found
@@ -127,10 +127,10 @@ def outcome(case: Object) -> Object:
 
 @pytest.mark.parametrize("case", PATCHES["cases"], ids=lambda case: case["body"][:60])
 def test_patches_are_answered_as_recorded(
-    judge: RealApiServer, bases: dict[str, str], case: Object
+    real: RealApiServer, bases: dict[str, str], case: Object
 ) -> None:
     query = f"?dryRun=All&fieldManager=m&fieldValidation={case.get('validation', '')}"
-    answer = judge.ask("PATCH", bases[case["base"]] + query, case["body"], case["media"])
+    answer = real.ask("PATCH", bases[case["base"]] + query, case["body"], case["media"])
     if "error" in case:
         assert answer.code == case["error"]["code"]
         assert answer.body["message"].endswith(case["error"]["message"].removeprefix("…"))
@@ -140,25 +140,23 @@ def test_patches_are_answered_as_recorded(
 
 
 @pytest.mark.parametrize("case", [c for c in BODIES["cases"] if "error" in c])
-def test_bodies_are_refused_as_recorded(judge: RealApiServer, case: Object) -> None:
+def test_bodies_are_refused_as_recorded(real: RealApiServer, case: Object) -> None:
     group, version = case["group"], case["version"]
     address = {"apiVersion": f"{group}/{version}" if group else version, "kind": case["kind"]}
     path = f"{collection(address)}?dryRun=All&fieldValidation={case['validation']}"
-    answer = judge.ask("POST", path, case["body"], case.get("media", "application/json"))
+    answer = real.ask("POST", path, case["body"], case.get("media", "application/json"))
     assert answer.code == case["error"]["code"]
     assert answer.body["message"].startswith(case["error"]["message"])
 
 
 @pytest.mark.parametrize("scenario", APPLIES, ids=lambda scenario: scenario["name"])
-def test_writes_and_applies_are_answered_as_recorded(
-    judge: RealApiServer, scenario: Object
-) -> None:
+def test_writes_and_applies_are_answered_as_recorded(real: RealApiServer, scenario: Object) -> None:
     first = scenario["steps"][0]["body"]
     one = f"{collection(first)}/{first['metadata']['name']}"
-    judge.ask("PATCH", one, {"metadata": {"finalizers": None}}, MERGE_PATCH)
-    judge.ask("DELETE", one, {"gracePeriodSeconds": 0})
+    real.ask("PATCH", one, {"metadata": {"finalizers": None}}, MERGE_PATCH)
+    real.ask("DELETE", one, {"gracePeriodSeconds": 0})
     for step in scenario["steps"]:
-        answer = _write(judge, one, step)
+        answer = _write(real, one, step)
         if "error" in step:
             assert answer.code == step["error"]["code"]
             assert answer.body["message"] == step["error"]["message"]
@@ -167,10 +165,10 @@ def test_writes_and_applies_are_answered_as_recorded(
             assert bare(answer.body, keep_fields=True) == bare(step["after"], keep_fields=True)
 
 
-def _write(judge: RealApiServer, one: str, step: Object) -> Answer:
+def _write(real: RealApiServer, one: str, step: Object) -> Answer:
     query = f"?fieldManager={step['manager']}" + ("&force=true" if step.get("force") else "")
     if step["op"] == "create":
-        return judge.ask("POST", one.rsplit("/", 1)[0] + query, step["body"])
+        return real.ask("POST", one.rsplit("/", 1)[0] + query, step["body"])
     sub = f"/{step['subresource']}" if "subresource" in step else ""
     media = APPLY_PATCH if step["op"] == "apply" else step["media"]
-    return judge.ask("PATCH", one + sub + query, step["body"], media)
+    return real.ask("PATCH", one + sub + query, step["body"], media)

@@ -218,8 +218,8 @@ class TestRealKubernetes:
         wanting = examine("--kubeconfig", str(installed.plane.kubeconfig), "--native")
         assert [each["check"] for each in wanting["items"]] == ["controller", "permissions"]
         assert "patch daemonsets.apps/status" in wanting["items"][1]["message"]
-        stranger = installed.kubeconfig_of("stranger", tmp_path)
-        blind = examine("--kubeconfig", str(stranger))
+        without_rights = installed.kubeconfig_of("without-rights", tmp_path)
+        blind = examine("--kubeconfig", str(without_rights))
         assert [each["check"] for each in blind["items"]] == ["own-permissions"]
         assert "you may not get/list daemonsets.apps" in blind["items"][0]["message"]
         assert len(blind["notChecked"]) == 6

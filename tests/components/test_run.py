@@ -30,8 +30,8 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 FAST = Behaviour(speed=10)
 
 
-class Judge:
-    """A real API server, and machinery of ours behind it."""
+class RealCluster:
+    """A real API server, with our components as its clients."""
 
     def __init__(self, transport: Transport, components: Components) -> None:
         self.transport = transport
@@ -68,7 +68,9 @@ class Judge:
 
 
 @asynccontextmanager
-async def judged(plane: PlaneOptions, options: ComponentOptions) -> AsyncIterator[Judge]:
+async def real_cluster(
+    plane: PlaneOptions, options: ComponentOptions
+) -> AsyncIterator[RealCluster]:
     kubernetes.programs()
     clock = SystemClock()
     async with ControlPlane(plane) as running:
@@ -76,12 +78,12 @@ async def judged(plane: PlaneOptions, options: ComponentOptions) -> AsyncIterato
             load_cluster_config(clock, kubeconfig=str(running.kubeconfig)), clock
         )
         components = Components(transport, clock, options)
-        judge = Judge(transport, components)
+        cluster = RealCluster(transport, components)
         try:
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(components.run())
                 await components.ready()
-                yield judge
+                yield cluster
                 task.cancel()
         finally:
             await transport.close()
@@ -91,12 +93,12 @@ async def test_our_kubelets_serve_a_real_control_plane() -> None:
     options = ComponentOptions(
         nodes=5, behaviour=FAST, controllers=False, node_controllers=False, heartbeat=5.0
     )
-    async with judged(PlaneOptions(), options) as judge:
+    async with real_cluster(PlaneOptions(), options) as cluster:
         gates = [{"conditionType": "example.io/warm"}]
-        await judge.create(pod_body("plain", node="node-0002"))
-        await judge.create(pod_body("gated", readinessGates=gates))
-        await judge.until(lambda: judge.ready("plain"), "plain is ready")
-        before = await judge.pod("plain")
+        await cluster.create(pod_body("plain", node="node-0002"))
+        await cluster.create(pod_body("gated", readinessGates=gates))
+        await cluster.until(lambda: cluster.ready("plain"), "plain is ready")
+        before = await cluster.pod("plain")
         assert before["spec"]["nodeName"] == "node-0002"
         assert before["status"]["phase"] == "Running"
 
@@ -109,28 +111,28 @@ async def test_our_kubelets_serve_a_real_control_plane() -> None:
             namespace="default",
             subresource="status",
         )
-        await judge.ask(patch)
-        await judge.until(lambda: judge.ready("gated"), "gated is ready")
+        await cluster.ask(patch)
+        await cluster.until(lambda: cluster.ready("gated"), "gated is ready")
 
         image = {"spec": {"containers": [{"name": "agent", "image": "agent:v2"}]}}
-        await judge.ask(
+        await cluster.ask(
             verbs.patch(PODS, "plain", image, kind=STRATEGIC_PATCH, namespace="default")
         )
-        await judge.until(lambda: not judge.ready("plain"), "plain restarts")
-        await judge.until(lambda: judge.ready("plain"), "plain is ready again")
-        after = await judge.pod("plain")
+        await cluster.until(lambda: not cluster.ready("plain"), "plain restarts")
+        await cluster.until(lambda: cluster.ready("plain"), "plain is ready again")
+        after = await cluster.pod("plain")
         [status] = after["status"]["containerStatuses"]
         assert (status["image"], status["restartCount"]) == ("agent:v2", 1)
         assert after["metadata"]["uid"] == before["metadata"]["uid"]
         assert "reason" not in condition(after, "Ready")
 
-        await judge.ask(verbs.delete(PODS, "plain", namespace="default"))
-        await judge.until(lambda: "default/plain" not in judge.pods, "plain is gone")
+        await cluster.ask(verbs.delete(PODS, "plain", namespace="default"))
+        await cluster.until(lambda: "default/plain" not in cluster.pods, "plain is gone")
 
 
 async def test_our_controllers_serve_a_real_api_server() -> None:
     bare = PlaneOptions(controllers=None, scheduler=False)
-    async with judged(bare, ComponentOptions(nodes=3, behaviour=FAST)) as judge:
+    async with real_cluster(bare, ComponentOptions(nodes=3, behaviour=FAST)) as cluster:
         labels = {"app": "agent"}
         template = {
             "metadata": {"labels": labels},
@@ -147,36 +149,38 @@ async def test_our_controllers_serve_a_real_api_server() -> None:
             },
             namespace="default",
         )
-        above = (await judge.ask(request))["metadata"]
+        above = (await cluster.ask(request))["metadata"]
         owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web", "uid": above["uid"]}
         owner |= {"blockOwnerDeletion": True}
-        await judge.create(pod_body("owned", node="node-0001", owners=[owner]))
-        await judge.create(pod_body("free", node="node-0002"))
+        await cluster.create(pod_body("owned", node="node-0001", owners=[owner]))
+        await cluster.create(pod_body("free", node="node-0002"))
         big = [{"name": "a", "image": "a", "resources": {"requests": {"cpu": "64"}}}]
-        await judge.create(pod_body("big", containers=big))
-        await judge.until(lambda: judge.ready("owned") and judge.ready("free"), "both are ready")
-        big_pod = await judge.pod("big")
+        await cluster.create(pod_body("big", containers=big))
+        await cluster.until(
+            lambda: cluster.ready("owned") and cluster.ready("free"), "both are ready"
+        )
+        big_pod = await cluster.pod("big")
         assert condition(big_pod, "PodScheduled")["message"].startswith(
             "0/3 nodes are available: 3 Insufficient cpu."
         )
 
         delete = verbs.delete(DAEMONSETS, "web", namespace="default", propagation="Foreground")
-        await judge.ask(delete)
-        await judge.until(lambda: "default/owned" not in judge.pods, "the pod goes first")
+        await cluster.ask(delete)
+        await cluster.until(lambda: "default/owned" not in cluster.pods, "the pod goes first")
 
         stop = {"metadata": {"annotations": {"sim.everynode.io/stopped": "true"}}}
-        await judge.ask(verbs.patch(NODES, "node-0002", stop))
+        await cluster.ask(verbs.patch(NODES, "node-0002", stop))
 
         def tainted() -> bool:
-            node = judge.nodes.get("node-0002")
+            node = cluster.nodes.get("node-0002")
             return node is not None and len(node.spec.taints) == 2
 
-        await judge.until(tainted, "the silent node is tainted")
-        await judge.until(lambda: not judge.ready("free"), "its pod is not ready")
+        await cluster.until(tainted, "the silent node is tainted")
+        await cluster.until(lambda: not cluster.ready("free"), "its pod is not ready")
 
-        await judge.ask(verbs.create(NAMESPACES, {"metadata": {"name": "team"}}))
+        await cluster.ask(verbs.create(NAMESPACES, {"metadata": {"name": "team"}}))
         body = pod_body("inside", node="node-0003")
-        await judge.ask(verbs.create(PODS, body, namespace="team"))
-        await judge.until(lambda: "team/inside" in judge.pods, "it is there")
-        await judge.ask(verbs.delete(NAMESPACES, "team"))
-        await judge.until(lambda: "team/inside" not in judge.pods, "the namespace is emptied")
+        await cluster.ask(verbs.create(PODS, body, namespace="team"))
+        await cluster.until(lambda: "team/inside" in cluster.pods, "it is there")
+        await cluster.ask(verbs.delete(NAMESPACES, "team"))
+        await cluster.until(lambda: "team/inside" not in cluster.pods, "the namespace is emptied")

@@ -1,4 +1,4 @@
-"""The crew: everything is handled, in order, and never too much of it at once."""
+"""The worker pool: everything is handled, in order, and never too much of it at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Yard:
     def __init__(self, *, max_workers: int = 2) -> None:
         self.begun: list[int] = []
         self.gate = asyncio.Semaphore(0)
-        self.crew = WorkerPool(self._handle, max_workers=max_workers)
+        self.pool = WorkerPool(self._handle, max_workers=max_workers)
 
     async def _handle(self, item: int) -> None:
         self.begun.append(item)
@@ -36,7 +36,7 @@ async def rest() -> None:
 
 @asynccontextmanager
 async def working(yard: Yard) -> AsyncIterator[None]:
-    task = asyncio.create_task(yard.crew.run())
+    task = asyncio.create_task(yard.pool.run())
     await rest()
     yield
     task.cancel()
@@ -48,10 +48,10 @@ async def test_no_more_is_handled_at_once_than_allowed() -> None:
     yard = Yard(max_workers=2)
     async with working(yard):
         for item in range(4):
-            yard.crew.put(item)
+            yard.pool.put(item)
         await rest()
         assert yard.begun == [0, 1]
-        assert len(yard.crew) == 2
+        assert len(yard.pool) == 2
         await yard.pass_through(1)
         assert yard.begun == [0, 1, 2]
         await yard.pass_through(3)
@@ -61,7 +61,7 @@ async def test_no_more_is_handled_at_once_than_allowed() -> None:
 async def test_work_added_before_the_pool_starts_waits_for_it() -> None:
     yard = Yard(max_workers=2)
     for item in range(3):
-        yard.crew.put(item)
+        yard.pool.put(item)
     async with working(yard):
         assert yard.begun == [0, 1]
         await yard.pass_through(3)
@@ -72,7 +72,7 @@ async def test_idle_hands_take_what_comes_later() -> None:
     yard = Yard(max_workers=2)
     async with working(yard):
         for item in range(10):
-            yard.crew.put(item)
+            yard.pool.put(item)
             await yard.pass_through(1)
         assert yard.begun == list(range(10))
 
@@ -80,10 +80,10 @@ async def test_idle_hands_take_what_comes_later() -> None:
 async def test_work_that_waits_for_a_worker_is_not_forgotten() -> None:
     yard = Yard(max_workers=1)
     async with working(yard):
-        yard.crew.put(1)
+        yard.pool.put(1)
         await yard.pass_through(1)
-        yard.crew.put(2)  # wakes the idle one
-        yard.crew.put(3)  # which is to see this one too
+        yard.pool.put(2)  # wakes the idle one
+        yard.pool.put(3)  # which is to see this one too
         await yard.pass_through(2)
         assert yard.begun == [1, 2, 3]
 
@@ -98,10 +98,10 @@ async def test_what_fails_is_reported_and_the_rest_goes_on(
             raise ValueError(item)
         handled.set()
 
-    crew = WorkerPool(handle, max_workers=1)
-    crew.put(1)
-    crew.put(2)
-    work = asyncio.create_task(crew.run())
+    pool = WorkerPool(handle, max_workers=1)
+    pool.put(1)
+    pool.put(2)
+    work = asyncio.create_task(pool.run())
     await asyncio.wait_for(handled.wait(), 20)
     work.cancel()
     assert "ValueError: 1" in caplog.text

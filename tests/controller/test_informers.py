@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from everynode.api.daemonset import Flavour
-from everynode.api.keys import PULLER, REVISION_HASH
+from everynode.api.keys import PULL_POD_OWNER, REVISION_HASH
 from everynode.api.objects import (
     ControllerRevision,
     Node,
@@ -37,7 +37,7 @@ def a_pod(namespace: str, uid: str = "p", **labels: str) -> Pod:
         uid=uid,
         resource_version="1",
         labels={"app": "agent", REVISION_HASH: "aaa", **labels},
-        owner_references=owners(controls=PULLER not in labels),
+        owner_references=owners(controls=PULL_POD_OWNER not in labels),
     )
     return Pod(metadata=meta)
 
@@ -113,7 +113,7 @@ def test_pull_pods_are_owned_only_in_the_namespace_of_their_daemonset(
     namespace: str, own: bool
 ) -> None:
     stand = Stand()
-    stand.informers.pull_pods.upsert(a_pod(namespace, **{PULLER: SET.uid}))
+    stand.informers.pull_pods.upsert(a_pod(namespace, **{PULL_POD_OWNER: SET.uid}))
     assert bool(stand.told) is own
     assert len(stand.informers.pull_pods.by("owner", stand.state.owner_key)) == own
 

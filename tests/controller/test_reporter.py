@@ -120,7 +120,7 @@ async def test_a_refused_adoption_is_reported_in_one_short_line(
     assert len(message) <= 1024
 
 
-async def test_a_node_that_cannot_be_judged_is_named() -> None:
+async def test_a_node_that_cannot_be_evaluated_is_named() -> None:
     stand = Stand()
     stand.reporter.node_failed(stand.state, "n1", ValueError("x" * 5000))
     ((kind, reason, message),) = await stand.events()

@@ -4,7 +4,7 @@ import msgspec
 
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.api.objects import Condition, Node
-from everynode.controller.pending_writes import Stage
+from everynode.controller.pending_writes import WriteStage
 from everynode.controller.scheduling import DEFER_DELAY
 from everynode.controller.state import DaemonSetState
 from everynode.decide.actions import Cause, CreatePod, DeletePod
@@ -173,7 +173,7 @@ def test_unseen_writes_are_overdue_after_a_while_and_only_then() -> None:
     made.begin_write(create("n2"), NOW)  # still on its way: its answer will come
     assert made.overdue_writes(NOW + 4) == []
     assert made.overdue_writes(NOW + 6) == [("n1", unknown)]
-    assert unknown.stage is Stage.UNKNOWN
+    assert unknown.stage is WriteStage.UNKNOWN
 
 
 def test_a_pending_write_is_read_again_only_after_the_same_delay() -> None:

@@ -12,7 +12,7 @@ from everynode.api.objects import Condition
 from everynode.controller.reporter import Reporter
 from everynode.controller.scheduling import ReconcileQueue
 from everynode.controller.state import DaemonSetState
-from everynode.controller.status import COUNTS_DELAY, INTERVAL, StatusConflicts, StatusWriter
+from everynode.controller.status import COUNTS_DELAY, WRITE_INTERVAL, StatusConflicts, StatusWriter
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
@@ -180,7 +180,7 @@ async def test_in_a_large_fleet_numbers_wait_for_each_other_and_words_do_not() -
     await rollout.statuses.write(rollout.state, written)
     rollout.state.ds = msgspec.structs.replace(rollout.state.ds, status=written)
     assert rollout.wait_for(updated=3, **large) == 2.0
-    assert rollout.wait_for(updated=5000, conditions=DONE, **large) == INTERVAL
+    assert rollout.wait_for(updated=5000, conditions=DONE, **large) == WRITE_INTERVAL
 
 
 async def test_the_watch_event_of_an_own_status_write_causes_no_reconcile() -> None:
@@ -197,7 +197,7 @@ async def test_a_status_decided_during_another_write_is_written_afterwards() -> 
     writing = stand.statuses.write(stand.state, DaemonSetStatus(ready=1))
     assert stand.wait(ready=2) is None  # not beside the other
     await writing
-    assert stand.queue._due_at == {stand.state.key: stand.clock.now() + INTERVAL}
+    assert stand.queue._due_at == {stand.state.key: stand.clock.now() + WRITE_INTERVAL}
     assert stand.see(version=101, ready=1) is True
 
 

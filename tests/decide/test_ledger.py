@@ -286,9 +286,9 @@ def test_an_error_over_one_node_leaves_that_node_alone_and_names_it() -> None:
     views = [see("n1", pod(on="n1")), see("n2", broken_pod("n2")), see("n3")]
     ledger = Ledger(plan, views)
     decision = ledger.decide(NOW, DaemonSetStatus())
-    # The node that cannot be judged counts as down, which is all that may be down at a time.
+    # The node that cannot be evaluated counts as down, which is all that may be down at a time.
     assert brief(decision.actions) == ["create n3 v2 Missing"]
-    assert [stumble.node for stumble in decision.failed_nodes] == ["n2"]
+    assert [failed.node for failed in decision.failed_nodes] == ["n2"]
     assert isinstance(decision.failed_nodes[0].error, AttributeError)
     said = assessment_of(ledger, "n2")
     assert said is not None
@@ -298,7 +298,7 @@ def test_an_error_over_one_node_leaves_that_node_alone_and_names_it() -> None:
     assert ledger.decide(NOW, decision.status).failed_nodes == ()
 
 
-def test_a_node_that_could_not_be_judged_is_judged_again_when_it_changes() -> None:
+def test_a_node_that_could_not_be_evaluated_is_evaluated_again_when_it_changes() -> None:
     ledger = Ledger(make(), [see("n1", broken_pod("n1"))])
     assert ledger.decide(NOW, DaemonSetStatus()).actions == ()
     ledger.observe(see("n1", pod(on="n1")))
@@ -309,7 +309,7 @@ def test_an_error_over_the_write_itself_leaves_the_budget_to_the_others() -> Non
     torn = msgspec.structs.replace(pod(on="n3"), metadata=TornMeta(pod(on="n3").metadata))
     ledger = Ledger(make(), [see("n1", pod(on="n1")), see("n3", torn)])
     decision = ledger.decide(NOW, DaemonSetStatus())
-    assert [stumble.node for stumble in decision.failed_nodes] == ["n3"]
+    assert [failed.node for failed in decision.failed_nodes] == ["n3"]
     assert ledger.decide(NOW, decision.status).actions == ()
 
 

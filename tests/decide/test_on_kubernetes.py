@@ -235,9 +235,9 @@ async def test_a_pod_goes_through_its_life(server: Server) -> None:
     pod = await server.patch(adopt_patch(ds, pod))
     assert claim(ds, pod) is Claim.OWN
 
-    puller = build_pull_pod(ds, target, "n1", pulls=(ImagePull("nginx:2"),), timeout=60)
-    puller["metadata"]["namespace"] = "strict"
-    await server.post("/api/v1/namespaces/strict/pods", puller)
+    pull_pod = build_pull_pod(ds, target, "n1", pulls=(ImagePull("nginx:2"),), timeout=60)
+    pull_pod["metadata"]["namespace"] = "strict"
+    await server.post("/api/v1/namespaces/strict/pods", pull_pod)
 
 
 async def update(server: Server, pod: Pod, known: list[Revision], target: Revision) -> Pod:

@@ -173,7 +173,7 @@ def check_ledger(world: World, decision: Decision) -> None:
         assert sum(groups) <= made.counts.desired, made
         if made.counts.desired and not (made.counts.updated and made.counts.available):
             assert made.reason.code != reasons.DONE, made
-        stuck = made.reason.code not in reasons.IDLE | reasons.PROGRESSING
+        stuck = made.reason.code not in reasons.IDLE_CODES | reasons.PROGRESSING_CODES
         if stuck and progressing.reason != "NewRevisionAvailable":
             assert made.reason.code in progressing.message
         if view.writes:

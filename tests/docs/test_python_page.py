@@ -1,4 +1,4 @@
-"""The page on Python holds for a stranger: the wheel in an empty environment, another folder."""
+"""The page on Python works outside the repository: the wheel in an empty environment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def scripts() -> Iterator[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the Python of an environment in which only the wheel of Everynode is installed."""
-    folder = tmp_path_factory.mktemp("stranger")
+    folder = tmp_path_factory.mktemp("outside")
     return wheel.install(wheel.build(folder), folder / "venv") / "python"
 
 

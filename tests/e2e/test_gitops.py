@@ -1,4 +1,4 @@
-"""How Argo CD, Flux and Helm judge the objects that a rollout stores."""
+"""What Argo CD, Flux and Helm report of the objects that a rollout stores."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ async def test_deployment_tools_report_every_stage_of_a_rollout_correctly(play: 
     ours = (OURS / "health.lua").read_text(encoding="utf-8")
     async with play(nodes=3) as stage:
         seen = await rollout(stage)
-    judged = {
+    reported = {
         name: (status, argocd_health(builtin, each), argocd_health(ours, each))
         for (name, each), status in zip(seen.items(), kstatus([*seen.values()]), strict=True)
     }
-    assert judged == EXPECTED
+    assert reported == EXPECTED
 
 
 async def rollout(stage: Stage) -> dict[str, Object]:

@@ -53,7 +53,7 @@ async def test_undo_brings_an_old_revision_back_under_the_next_number(
 
 
 @BOTH
-async def test_a_name_that_a_stranger_holds_is_counted_in_the_status(
+async def test_a_name_that_a_foreign_revision_holds_is_counted_in_the_status(
     play: Play, version: str
 ) -> None:
     async with play(nodes=1) as stage:
@@ -62,8 +62,8 @@ async def test_a_name_that_a_stranger_holds_is_counted_in_the_status(
         [first] = stage.history()
         await stage.delete(kind_of(manifest), "agent")
         await stage.until(lambda: not stage.history() and not stage.all_pods(), "all is gone")
-        stranger = {"name": first.metadata.name, "labels": {"app": "another"}}
-        body = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": stranger}
+        foreign = {"name": first.metadata.name, "labels": {"app": "another"}}
+        body = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": foreign}
         await stage.make(REVISIONS, {**body, "data": {}, "revision": 1})
         await stage.start(manifest, 1)
         await stage.until(lambda: stage.status(manifest).collision_count == 1, "one collision")

@@ -153,15 +153,15 @@ async def test_pods_of_other_owners_are_ignored(play: Play) -> None:
         manifest = daemonset()
         await stage.start(manifest, 1)
         node = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": True}
-        stranger = {
+        foreign = {
             "metadata": {
-                "name": "stranger",
+                "name": "foreign",
                 "labels": {"app": "agent", "controller-revision-hash": "other"},
                 "ownerReferences": [node],
             },
             "spec": {"nodeName": "node-0001", "containers": [{"name": "x", "image": "x:1"}]},
         }
-        await stage.make(PODS, stranger)
+        await stage.make(PODS, foreign)
         seen = await looked_at(stage, manifest)
         assert [len(pods) for pods in seen.pods.values()] == [1]
 

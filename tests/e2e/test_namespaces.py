@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from everynode.api.keys import PULLER, REVISION_HASH
+from everynode.api.keys import PULL_POD_OWNER, REVISION_HASH
 from everynode.controller.run import ControllerOptions
 from everynode.decide.fleet.conditions import FAULTY
 from everynode.kube import verbs
@@ -82,7 +82,7 @@ async def claim(stage: Stage, intruder: Intruder, node: str) -> None:
     await intruder.make(REVISIONS, forged(stored, revision.metadata.name))
     await intruder.make(PODS, pod("claims", node, owner, **{REVISION_HASH: hash}))
     helper = {**owner, "controller": False, "blockOwnerDeletion": False}
-    await intruder.make(PODS, pod("pulls", node, helper, **{PULLER: owner["uid"]}))
+    await intruder.make(PODS, pod("pulls", node, helper, **{PULL_POD_OWNER: owner["uid"]}))
 
 
 @BOTH

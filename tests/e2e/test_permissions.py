@@ -67,7 +67,7 @@ async def _meet_a_foreign_revision(stage: Stage) -> None:
     [name] = [each.metadata.name for each in stage.history() if "twice" in each.metadata.name]
     await stage.delete(kind_of(manifest), "twice")
     await stage.until(lambda: not _numbers(stage, "twice"), "its revision is gone")
-    meta = {"name": name, "labels": {"of": "somebody"}}
+    meta = {"name": name, "labels": {"of": "another"}}
     body = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": meta}
     await stage.make(REVISIONS, {**body, "revision": 1, "data": {"any": "thing"}})
     await stage.until(lambda: not stage.running("twice:1"), "its pods are gone")
@@ -135,7 +135,7 @@ async def _lead(stage: Stage) -> None:
     """Take a lease, renew it, give it back, on a server without watch-list."""
     await stage.stop_controller()
     older = Permitted(Older(stage.transport))
-    leadership = Election(older, stage.clock, identity="someone", namespace=stage.namespace)
+    leadership = Election(older, stage.clock, identity="another", namespace=stage.namespace)
     assert stage._tasks is not None
     options = ControllerOptions(native=True, namespace=stage.namespace)
     controller = Controller(older, stage.clock, options, leadership=leadership)

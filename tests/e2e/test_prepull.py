@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from everynode.api.keys import PULLER
+from everynode.api.keys import PULL_POD_OWNER
 from everynode.api.objects import Pod
 from everynode.components.kubelet.behaviour import Behaviour
 from tests.e2e.conftest import Play
@@ -14,7 +14,7 @@ PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
 
 
 def pulling(stage: Stage) -> list[Pod]:
-    return [pod for pod in stage.all_pods() if PULLER in pod.metadata.labels]
+    return [pod for pod in stage.all_pods() if PULL_POD_OWNER in pod.metadata.labels]
 
 
 def pulled_ahead(parallelism: str, **more: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ async def test_images_are_pulled_ahead_on_the_given_number_of_nodes_at_a_time(pl
         stage.pods.subscribe(count)
         await stage.set_image(manifest, "agent:v2")
         await stage.until(lambda: len(nodes) == 4, "every node has had a pull pod")
-        await stage.until(lambda: not pulling(stage), "the pullers are gone")
+        await stage.until(lambda: not pulling(stage), "the pull pods are gone")
         assert most == 2
         assert len(stage.running("agent:v1")) == 4  # the partition holds them all the same
         await stage.set_rolling(manifest, partition=0)
@@ -64,4 +64,4 @@ async def test_an_image_that_cannot_be_fetched_blocks_nothing(play: Play) -> Non
         await stage.set_image(manifest, "agent:v3")
         await stage.set_rolling(manifest, partition=0)
         await stage.until_running("agent:v3", 2)
-        await stage.until(lambda: not pulling(stage), "the pullers are gone")
+        await stage.until(lambda: not pulling(stage), "the pull pods are gone")

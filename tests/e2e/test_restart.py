@@ -14,7 +14,7 @@ import pytest
 from everynode.components.kubelet.behaviour import Behaviour
 from tests.e2e.conftest import Play
 from tests.support.stage import Stage, daemonset
-from tests.support.transports import Mortal
+from tests.support.transports import DyingTransport
 
 STRATEGIES: dict[str, dict[str, Any]] = {
     "standard": {"maxUnavailable": 2},
@@ -50,14 +50,14 @@ async def test_a_controller_that_dies_every_few_writes_finishes_the_rollout(
 async def _die_until_running(stage: Stage, image: str, nodes: int) -> int:
     """Run one controller after the other, each dying at its next few writes, heard or not."""
     for death in range(60):
-        mortal = Mortal(stage.transport, dies_at=2 + death % 3, heard=death % 2 == 0)
-        stage.start_controller(transport=mortal)
+        dying = DyingTransport(stage.transport, dies_at=2 + death % 3, heard=death % 2 == 0)
+        stage.start_controller(transport=dying)
 
-        def over(mortal: Mortal = mortal) -> bool:
-            return mortal.dead or len(stage.running(image)) == nodes
+        def over(dying: DyingTransport = dying) -> bool:
+            return dying.dead or len(stage.running(image)) == nodes
 
         await stage.until(over, f"the controller dies, or {nodes} nodes run {image}")
-        mortal.dead = True
+        dying.dead = True
         await stage.stop_controller()
         if len(stage.running(image)) == nodes:
             return death

@@ -45,7 +45,7 @@ async def test_a_pod_stuck_terminating_on_a_silent_node_stops_no_other(play: Pla
 
 async def test_a_pod_that_waits_for_a_node_that_vanished_goes(play: Play) -> None:
     async with play(nodes=2) as stage:
-        manifest = daemonset(template={"spec": {"schedulerName": "nobody"}})
+        manifest = daemonset(template={"spec": {"schedulerName": "missing"}})
         await stage.create(manifest)
         await stage.until(lambda: len(stage.all_pods()) == 2, "both wait for a scheduler")
         await stage.delete(NODES, "node-0002")

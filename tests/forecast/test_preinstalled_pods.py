@@ -13,8 +13,8 @@ from tests.support.components_cluster import World, condition, pod_body, running
 
 async def create_running(world: World, body: dict[str, Any]) -> Response:
     transport, settle = LocalTransport(world.api), world.components.simulated_nodes.add_running_pod
-    residents = PreinstalledPods(world.api.store, transport, world.clock, settle)
-    return await residents.create_running(verbs.create(PODS, body, namespace="default"))
+    preinstalled = PreinstalledPods(world.api.store, transport, world.clock, settle)
+    return await preinstalled.create_running(verbs.create(PODS, body, namespace="default"))
 
 
 @virtual

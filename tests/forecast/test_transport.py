@@ -47,18 +47,18 @@ def carried(
     clock = SimClock(loop, 1)
     api = Api(clock=clock)
     listener = Listener(api)
-    residents = PreinstalledPods(api.store, listener, clock, lambda _: None)
-    passage = ForecastTransport(listener, RolloutTracker(api.store, loop, clock), residents)
-    passage.failing = failing
+    preinstalled = PreinstalledPods(api.store, listener, clock, lambda _: None)
+    transport = ForecastTransport(listener, RolloutTracker(api.store, loop, clock), preinstalled)
+    transport.failing = failing
 
     async def carry() -> None:
-        await passage.send(requests[0])
-        passage.begin()
+        await transport.send(requests[0])
+        transport.begin()
         for request in requests:
-            await passage.send(request)
+            await transport.send(request)
 
     run(carry(), loop=loop)
-    return passage, listener
+    return transport, listener
 
 
 def test_writes_are_counted_by_kind_from_the_beginning_on() -> None:
@@ -70,8 +70,8 @@ def test_writes_are_counted_by_kind_from_the_beginning_on() -> None:
         verbs.create(EVENTS, {}, namespace="default"),
         verbs.patch(ADVANCED, "a", {}, namespace="default"),
     ]
-    passage, listener = carried(*requests)
-    assert passage.writes == {"pods": 2, "status": 1, "events": 1, "others": 1}
+    transport, listener = carried(*requests)
+    assert transport.writes == {"pods": 2, "status": 1, "events": 1, "others": 1}
     assert len(listener.heard) == len(requests) + 1
 
 

@@ -18,7 +18,7 @@ from everynode.kube.http.http1 import MAX_BODY_BYTES, HttpError, IncomingRespons
 RUNS: Final = int(os.environ.get("EVERYNODE_FUZZ_RUNS", "400"))
 _BATCH: Final = 200  # runs of one test
 _BATCHES: Final = range(0, RUNS, _BATCH)
-# What parsers stumble over.
+# What parsers often get wrong.
 _WORDS: Final = (
     b"\r\n", b"\n", b"\r", b"\r\n\r\n", b" ", b"\t", b"\0", b":", b";", b",", b"0", b"-1", b"+2",
     b"0x2", b"1_0", b"ffffffffffffffff", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 200 OK\r\n",

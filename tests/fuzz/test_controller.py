@@ -198,14 +198,14 @@ async def control(seed: int) -> tuple[int, str]:
                 for _ in range(6):
                     await clock.advance(_SETTLED / 6)
         except EndlessError as error:
-            return server.asked, f"endless: {error}"
+            return server.asked, f"without end: {error}"
         if running.done():
             return server.asked, f"the controller ended: {running.exception()!r}"
         known = controller.informers.nodes.get(_WHOLE) is not None
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     if raised.found:
-        return server.asked, f"stumbled: {raised.found[0]}"
+        return server.asked, f"failed: {raised.found[0]}"
     return server.asked, "" if known else "an object that is whole is not known"
 
 

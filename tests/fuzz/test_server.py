@@ -11,7 +11,7 @@ import pytest
 
 from tests.fuzz import samples
 from tests.fuzz.generate import Generator
-from tests.fuzz.judge import FailureError, play
+from tests.fuzz.play import FailureError, play
 from tests.fuzz.requests import Asked, Requests, junk
 from tests.fuzz.runs import Told, random_of, seeds
 from tests.fuzz.shrink import smallest
@@ -35,7 +35,7 @@ def conversation(seed: int) -> list[Asked]:
     return asked
 
 
-async def judged(
+async def failure_of(
     asked: list[Asked], *, restarted: bool
 ) -> tuple[Counter[str], FailureError | None]:
     """What the answers were, or what went wrong."""
@@ -52,11 +52,11 @@ async def _shrunk(seed: int, asked: list[Asked], failure: FailureError) -> str:
     restarted = seed % _RESTARTED == 0
 
     async def fails(fewer: list[Asked]) -> bool:
-        found = (await judged(fewer, restarted=restarted))[1]
+        found = (await failure_of(fewer, restarted=restarted))[1]
         return found is not None and found.sort == failure.sort
 
     found = await smallest(asked, fails)
-    again = (await judged(found, restarted=restarted))[1]
+    again = (await failure_of(found, restarted=restarted))[1]
     requests = "\n".join(f"  {each}" for each in found)
     return f"seed {seed}: {again}\nthe smallest requests that show it:\n{requests}"
 
@@ -67,7 +67,7 @@ def test_no_request_breaks_the_server_or_its_store(capsys: pytest.CaptureFixture
     with asyncio.Runner() as runner:
         for seed in cases:
             asked = conversation(seed)
-            answers, failure = runner.run(judged(asked, restarted=seed % _RESTARTED == 0))
+            answers, failure = runner.run(failure_of(asked, restarted=seed % _RESTARTED == 0))
             told.answers += answers
             if failure is not None:
                 failures.append((seed, asked, failure))

@@ -6,7 +6,7 @@ import pytest
 
 from everynode.errors import UserError
 from everynode.install import InstallOptions, install_objects
-from everynode.install.apply import Consent, Outcome, apply_step, plan, wait_until_established
+from everynode.install.apply import Consent, StepOutcome, apply_step, plan, wait_until_established
 from everynode.kube.client import Client
 from everynode.kube.requests import Response
 from tests.support.install_cluster import OUR_CRD, Served
@@ -19,16 +19,16 @@ ALL = InstallOptions(image="everynode:1")
 
 async def install(
     served: Served, settings: InstallOptions = ALL, consent: Consent = NOTHING
-) -> dict[str, Outcome]:
+) -> dict[str, StepOutcome]:
     steps = await plan(served.client, install_objects(settings), consent)
     return {str(step): await apply_step(served.client, step, consent) for step in steps}
 
 
 async def test_what_is_missing_is_created() -> None:
     outcomes = await install(Served())
-    assert outcomes["namespace/everynode-system"] is Outcome.CREATED
-    assert outcomes["clusterrole.rbac.authorization.k8s.io/everynode"] is Outcome.CREATED
-    assert outcomes["deployment.apps/everynode"] is Outcome.CREATED
+    assert outcomes["namespace/everynode-system"] is StepOutcome.CREATED
+    assert outcomes["clusterrole.rbac.authorization.k8s.io/everynode"] is StepOutcome.CREATED
+    assert outcomes["deployment.apps/everynode"] is StepOutcome.CREATED
 
 
 async def test_planning_changes_nothing() -> None:
@@ -41,14 +41,14 @@ async def test_installing_again_changes_nothing() -> None:
     served = Served()
     await install(served)
     again = await install(served)
-    assert {*again.values()} == {Outcome.UNCHANGED}
+    assert {*again.values()} == {StepOutcome.UNCHANGED}
 
 
 async def test_another_image_configures_the_deployment_alone() -> None:
     served = Served()
     await install(served)
     again = await install(served, InstallOptions(image="everynode:2"))
-    changed = [name for name, outcome in again.items() if outcome is Outcome.CONFIGURED]
+    changed = [name for name, outcome in again.items() if outcome is StepOutcome.CONFIGURED]
     assert changed == ["deployment.apps/everynode"]
 
 
@@ -57,12 +57,12 @@ async def test_a_status_written_meanwhile_is_no_change_of_ours() -> None:
     await install(served)
     steps = await plan(served.client, install_objects(ALL), NOTHING)
     await served.ask("PATCH", f"{DEPLOYMENT}/status", {"status": {"replicas": 2}})
-    assert await apply_step(served.client, steps[-1], NOTHING) is Outcome.UNCHANGED
+    assert await apply_step(served.client, steps[-1], NOTHING) is StepOutcome.UNCHANGED
 
 
 async def test_kinds_that_a_small_server_lacks_are_skipped() -> None:
     outcomes = await install(Served(lacking="networking.k8s.io"))
-    assert outcomes["networkpolicy.networking.k8s.io/everynode"] is Outcome.SKIPPED
+    assert outcomes["networkpolicy.networking.k8s.io/everynode"] is StepOutcome.SKIPPED
 
 
 async def test_an_existing_namespace_is_used_and_not_changed() -> None:
@@ -70,7 +70,7 @@ async def test_an_existing_namespace_is_used_and_not_changed() -> None:
     await served.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "agents"}})
     outcomes = await install(served, InstallOptions(namespace="agents"))
     namespace = await served.ask("GET", "/api/v1/namespaces/agents")
-    assert outcomes["namespace/agents"] is Outcome.LEFT
+    assert outcomes["namespace/agents"] is StepOutcome.LEFT
     assert "pod-security.kubernetes.io/enforce" not in namespace["metadata"]["labels"]
 
 
@@ -113,7 +113,7 @@ async def test_kruises_crd_is_replaced_by_consent() -> None:
     outcomes = await install(served, consent=Consent(adopt_crd=True))
     crd = await served.ask("GET", OUR_CRD)
     assert outcomes[f"customresourcedefinition.apiextensions.k8s.io/{crd['metadata']['name']}"] is (
-        Outcome.CONFIGURED
+        StepOutcome.CONFIGURED
     )
     assert crd["spec"]["conversion"] == {"strategy": "None"}
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from everynode.install import InstallOptions, install_objects
-from everynode.install.rbac import OWN_NAMESPACE_RULES, Rule, rbac_objects, rules, user_roles
+from everynode.install.rbac import OWN_NAMESPACE_RULES, PolicyRule, rbac_objects, rules, user_roles
 
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
 
 
-def verbs_on(resource: str, given: tuple[Rule, ...]) -> set[str]:
+def verbs_on(resource: str, given: tuple[PolicyRule, ...]) -> set[str]:
     return {verb for rule in given if rule.resource == resource for verb in rule.verbs}
 
 

@@ -53,7 +53,7 @@ def node(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("request_", "meaning"),
     [
-        (verbs.get(NODES, "nobody"), errors.NotFound),
+        (verbs.get(NODES, "missing"), errors.NotFound),
         (verbs.get(ADVANCED, "d", namespace="default"), errors.NotServed),
         (verbs.list_page(ADVANCED), errors.NotServed),
         (verbs.create(NODES, node("here")), errors.AlreadyExists),

@@ -7,7 +7,7 @@ import pytest
 from everynode.kube import verbs
 from everynode.kube.requests import APPLY_PATCH, STRATEGIC_PATCH, Request
 from everynode.kube.resources import NODES, PODS
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 
 
 def test_delete_carries_uid_and_version_as_preconditions() -> None:
@@ -29,7 +29,9 @@ def test_delete_can_be_tried_dry_and_told_what_becomes_of_dependents() -> None:
 
 
 def test_list_asks_for_the_most_recent_state_in_pages() -> None:
-    request = verbs.list_page(PODS, scope=Scope("n", labels="app=x", fields="a=b"), token="t")
+    request = verbs.list_page(
+        PODS, options=ListOptions("n", labels="app=x", fields="a=b"), token="t"
+    )
     assert request.path == "/api/v1/namespaces/n/pods"
     assert request.query == (
         ("labelSelector", "app=x"),

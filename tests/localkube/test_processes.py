@@ -11,17 +11,17 @@ import pytest
 
 from everynode.clock import SystemClock
 from everynode.localkube import processes
-from everynode.localkube.processes import FolderLock, Ports, Process, ProcessError
+from everynode.localkube.processes import ChildProcess, FolderLock, Ports, ProcessError
 
 OBEDIENT = "import time; print('here', flush=True); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {OBEDIENT}"
 
 
-def program(folder: Path, code: str) -> Process:
-    return Process([sys.executable, "-c", code], folder, folder / "log")
+def program(folder: Path, code: str) -> ChildProcess:
+    return ChildProcess([sys.executable, "-c", code], folder, folder / "log")
 
 
-async def log_says(process: Process, word: str) -> None:
+async def log_says(process: ChildProcess, word: str) -> None:
     clock = SystemClock()
     deadline = clock.monotonic() + 20
     while word not in process.log_end():
@@ -33,8 +33,8 @@ def test_a_reserved_port_waits_for_its_listener() -> None:
     with Ports() as ports:
         numbers = [ports.reserve() for _ in range(50)]
         assert len(set(numbers)) == 50
-        with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
-            stranger.bind(("127.0.0.1", numbers[0]))
+        with socket.socket() as foreign, pytest.raises(OSError, match="in use"):
+            foreign.bind(("127.0.0.1", numbers[0]))
         with socket.socket() as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", numbers[0]))

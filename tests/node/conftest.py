@@ -20,7 +20,7 @@ from everynode.kube.http.transport import HttpTransport
 from everynode.kube.resources import ADVANCED, CRDS, NAMESPACES
 from everynode.localkube.binaries import BinariesMissingError
 from everynode.localkube.control_plane import ControlPlane
-from everynode.localkube.node import Node, NodeImpossibleError, require_node_support
+from everynode.localkube.node import NodeImpossibleError, RealNode, require_node_support
 from everynode.localkube.node_images import Image
 from tests.support.stage import Stage, clock
 
@@ -49,7 +49,7 @@ def possible() -> None:
 def plane(possible: None) -> Iterator[ControlPlane]:
     """A control plane with the one real node."""
     made = ControlPlane()
-    node = Node(made, images=IMAGES)
+    node = RealNode(made, images=IMAGES)
     with asyncio.Runner() as runner:
         runner.run(made.start())
         try:

@@ -17,7 +17,7 @@ import pytest
 from everynode.clock import SystemClock
 from everynode.localkube import binaries
 from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
-from everynode.localkube.node import Node
+from everynode.localkube.node import RealNode
 from tests.node.conftest import IMAGES
 from tests.support.helm import CHART, run_helm
 from tests.support.own_image import OwnImage
@@ -108,7 +108,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster(possible: None) -> Iterator[Cluster]:
     plane = ControlPlane(ControlPlaneOptions(service_accounts=True))
-    node = Node(plane, images=[*IMAGES, OwnImage()])
+    node = RealNode(plane, images=[*IMAGES, OwnImage()])
     with asyncio.Runner() as runner:
         runner.run(plane.start())
         try:

@@ -12,7 +12,7 @@ import pytest
 
 from everynode.localkube import node_cleanup
 from everynode.localkube.control_plane import ControlPlane
-from everynode.localkube.node import Node
+from everynode.localkube.node import RealNode
 from everynode.localkube.node_cleanup import CGROUPS
 from everynode.localkube.processes import FolderLock
 from tests.node.conftest import IMAGES
@@ -43,7 +43,7 @@ async def other(possible: None) -> AsyncIterator[ControlPlane]:
 
 async def test_a_node_that_is_stopped_leaves_nothing(other: ControlPlane) -> None:
     before = traces()
-    async with Node(other, images=IMAGES):
+    async with RealNode(other, images=IMAGES):
         assert set(traces()) - set(before)
     assert set(traces()) <= set(before)
 
@@ -51,7 +51,7 @@ async def test_a_node_that_is_stopped_leaves_nothing(other: ControlPlane) -> Non
 async def test_a_node_whose_start_is_cut_short_leaves_nothing(other: ControlPlane) -> None:
     before = traces()
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(1.0), Node(other, images=IMAGES):
+        async with asyncio.timeout(1.0), RealNode(other, images=IMAGES):
             pytest.fail("no node is Ready that soon")
     assert set(traces()) <= set(before)
 

@@ -143,7 +143,7 @@ _BUDGET: Final = {
     "held-pods-watch": _plan(
         at(7.9, "hold-watch", 20.0, kind="pods"), set_image(8.0), nodes=4,
     ),
-    "hooks-that-nobody-answers": _plan(
+    "hooks-without-an-answer": _plan(
         at(5.0, "hold-hooks", 1000.0), set_image(8.0, "agent:never-ready"),
         at(20.0, "release-hooks"), at(40.0, "delete-pod", node=0), set_image(60.0, "agent:v1"),
         at(70.0, "apply", spec={"lifecycle": None}),
@@ -411,7 +411,7 @@ _EVICTED: Final = {
         sets=(daemonset(rolling={"maxSurge": 4, "maxUnavailable": 0}),),
         timing=Timing(start=3.0, stop=15.0), quiet_at=60.0,
     ),
-    "pullers-that-cannot-go": _plan(
+    "pull-pods-that-cannot-go": _plan(
         at(6.0, "stick-pullers", 60.0), set_image(8.0, "agent:v2"), set_image(40.0, "agent:v3"),
         nodes=4, timing=Timing(pull=3.0), quiet_at=90.0,
     ),
@@ -487,7 +487,7 @@ _OTHERS: Final = {
         at(8.0, "hold-watch", 12.0, kind="daemonsets", coalesce=True),
         at(8.1, "recreate-set", 2.0, propagation="Orphan"), quiet_at=40.0,
     ),
-    "the-set-is-gone-and-nobody-says-so": _plan(
+    "the-set-is-gone-unnoticed": _plan(
         at(7.9, "silence", 40.0, kind="daemonsets"),
         at(7.9, "silence", 40.0, kind="controllerrevisions"),
         at(8.0, "recreate-set", 2.0, propagation="Orphan"), quiet_at=50.0,

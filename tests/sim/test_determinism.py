@@ -12,14 +12,14 @@ from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Plan
 from everynode.sim.world import play
 
-happenings = (
+actions = (
     Action("set-image", at=8.0, args={"image": "agent:v2"}),
     Action("crash-after", at_request=25),
     Action("lose-node", at=9.0, seconds=20.0, args={"node": 1}),
     Action("delete-pod", at=10.0, args={"node": 2}),
 )
 manifest = daemonset(rolling={"maxUnavailable": 1}, min_ready=3)
-plan = Plan(5, nodes=4, manifests=(manifest,), actions=happenings, quiet_at=30, controllers=2)
+plan = Plan(5, nodes=4, manifests=(manifest,), actions=actions, quiet_at=30, controllers=2)
 result, _ = play(plan)
 assert result.kept, result.violations
 print(result.trace)

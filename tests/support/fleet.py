@@ -172,7 +172,7 @@ def see(on: Node | str, *pods: Pod, **more: Any) -> NodeView:
     return NodeView(found.name, found, pods, **more)
 
 
-def judge_node(
+def assess(
     plan: Plan, view: NodeView, *, in_scope: bool = True, now: float = NOW, released: bool = True
 ) -> Assessment:
     return evaluate_node(plan, view, in_scope=in_scope, now=now, released=released)

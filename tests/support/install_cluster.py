@@ -96,7 +96,7 @@ class Served:
         """Send one request as another client."""
         data = json.dumps(body).encode() if body else b""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        query = () if method == "GET" else (("fieldManager", "somebody"),)
+        query = () if method == "GET" else (("fieldManager", "another"),)
         request = Request(method, path, query, body=data, content_type=kind)
         answer = await self._inner.send(request)
         assert answer.ok, answer.body

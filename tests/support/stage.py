@@ -41,7 +41,7 @@ from everynode.kube.resources import (
     Resource,
 )
 from everynode.kube.transport import Transport
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import Cache, parse_resource_version
 from everynode.kube.watch.decode import Decoder
 from everynode.kube.watch.watcher import Watcher
@@ -149,21 +149,21 @@ class Stage:
         await self.client.write(verbs.create(NAMESPACES, body), bytes)
 
     def _watchers(self) -> list[Any]:
-        scope = Scope(namespace=self.namespace)
+        options = ListOptions(namespace=self.namespace)
         watch = partial(Watcher, self.transport, self.clock)
         advanced = partial(decode_daemonset, flavour=Flavour.ADVANCED)
         native = partial(decode_daemonset, flavour=Flavour.NATIVE)
         return [
             watch(resource=NODES, decode=Decoder(Node).one, consumer=self.nodes),
-            watch(resource=PODS, decode=Decoder(Pod).one, consumer=self.pods, scope=scope),
+            watch(resource=PODS, decode=Decoder(Pod).one, consumer=self.pods, options=options),
             watch(
                 resource=REVISIONS,
                 decode=Decoder(ControllerRevision).one,
                 consumer=self.revisions,
-                scope=scope,
+                options=options,
             ),
-            watch(resource=ADVANCED, decode=advanced, consumer=self.sets, scope=scope),
-            watch(resource=DAEMONSETS, decode=native, consumer=self.natives, scope=scope),
+            watch(resource=ADVANCED, decode=advanced, consumer=self.sets, options=options),
+            watch(resource=DAEMONSETS, decode=native, consumer=self.natives, options=options),
         ]
 
     # --- Doing -----------------------------------------------------------------------------
@@ -286,13 +286,13 @@ class Stage:
         return await self.get(PODS, pod.name)
 
     async def raw_pods(self) -> list[Object]:
-        scope = Scope(namespace=self.namespace)
-        return await self.client.read_all(PODS, _json, scope=scope)
+        options = ListOptions(namespace=self.namespace)
+        return await self.client.read_all(PODS, _json, options=options)
 
     async def events(self, reason: str) -> list[Object]:
         """The events of a reason."""
-        scope = Scope(namespace=self.namespace)
-        found = await self.client.read_all(EVENTS, _json, scope=scope)
+        options = ListOptions(namespace=self.namespace)
+        found = await self.client.read_all(EVENTS, _json, options=options)
         return [event for event in found if event["reason"] == reason]
 
     async def until_event(self, reason: str) -> Object:
@@ -404,13 +404,13 @@ class Stage:
 
     async def _versions(self) -> dict[str, int]:
         """The resource versions of all objects that the controller reads, by uid."""
-        scope = Scope(namespace=self.namespace)
-        pods = Scope(namespace=self.namespace, labels=REVISION_HASH)
+        options = ListOptions(namespace=self.namespace)
+        pods = ListOptions(namespace=self.namespace, labels=REVISION_HASH)
         found = [
             *await self.client.read_all(NODES, _json),
-            *await self.client.read_all(PODS, _json, scope=pods),
-            *await self.client.read_all(ADVANCED, _json, scope=scope),
-            *await self.client.read_all(DAEMONSETS, _json, scope=scope),
+            *await self.client.read_all(PODS, _json, options=pods),
+            *await self.client.read_all(ADVANCED, _json, options=options),
+            *await self.client.read_all(DAEMONSETS, _json, options=options),
         ]
         return {
             each["metadata"]["uid"]: parse_resource_version(each["metadata"]["resourceVersion"])
@@ -421,7 +421,7 @@ class Stage:
         """Check every change of a pod from now on."""
         seen = Seen()
 
-        def judge(before: Pod | None, after: Pod | None) -> None:
+        def check_change(before: Pod | None, after: Pod | None) -> None:
             places: dict[str, list[Pod]] = {}
             for pod in self.pods.all().values():
                 places.setdefault(node_of(pod), []).append(pod)
@@ -433,7 +433,7 @@ class Stage:
             if before and after and after.terminating and not before.terminating:
                 seen.moved.append(node_of(after))
 
-        self.pods.subscribe(judge)
+        self.pods.subscribe(check_change)
         return seen
 
     def describe(self) -> str:

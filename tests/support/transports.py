@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from everynode.apiserver.transport.local import CompleteResponse
-from everynode.install.rbac import OWN_NAMESPACE_RULES, Rule, rules
+from everynode.install.rbac import OWN_NAMESPACE_RULES, PolicyRule, rules
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream, Transport, TransportError
 
@@ -40,7 +40,9 @@ def access_of(request: Request) -> Access:
     return Access(group, f"{resource}/{subresource}" if subresource else resource, verb)
 
 
-def granted(given: Iterable[Rule] = (*rules(native=True), *OWN_NAMESPACE_RULES)) -> set[Access]:
+def granted(
+    given: Iterable[PolicyRule] = (*rules(native=True), *OWN_NAMESPACE_RULES),
+) -> set[Access]:
     """Everything that rules permit."""
     return {Access(rule.group, rule.resource, verb) for rule in given for verb in rule.verbs}
 
@@ -78,7 +80,7 @@ class Permitted:
         return False
 
 
-class Mortal:
+class DyingTransport:
     """Sends requests until it is killed; after that none reaches the server.
 
     `dies_at` is the number of the write at which it is killed automatically. With `heard` that

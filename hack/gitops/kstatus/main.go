@@ -1,4 +1,4 @@
-// Prints how kstatus, which Flux and Helm wait by, judges each of the objects on standard input. The version is the one
+// Prints the status that kstatus, by which Flux and Helm wait, computes for each object on standard input. The version is the one
 // that Helm v4.3.1 requires.
 package main
 

@@ -52,7 +52,7 @@ TARGET_GENERATION: Final = "everynode.io/target-generation"
 COMPLETED: Final = "everynode.io/completed"
 FAILURES: Final = "everynode.io/failures"
 REPLACED_SICK: Final = "everynode.io/replaced-sick"
-PULLER: Final = "everynode.io/puller"
+PULL_POD_OWNER: Final = "everynode.io/puller"
 PULLED: Final = "everynode.io/pulled"
 # On pods of the Advanced kind: cluster-autoscaler then treats them as it treats native daemon pods.
 AUTOSCALER_DAEMON_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"

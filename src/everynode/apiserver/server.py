@@ -10,7 +10,7 @@ from everynode.apiserver.resources.builtin import builtin_kinds
 from everynode.apiserver.storage.sqlite import DataError, SqliteJournal, damaged_file_error
 from everynode.apiserver.storage.store import Store, decode_record
 from everynode.apiserver.transport.certificates import (
-    Identity,
+    ServerIdentity,
     load_or_create_identity,
     new_identity,
 )
@@ -107,7 +107,7 @@ def kubeconfig(url: str, *, authority: bytes, token: str) -> Object:
     }
 
 
-def _load_identity(data: Path | None, clock: Clock) -> Identity:
+def _load_identity(data: Path | None, clock: Clock) -> ServerIdentity:
     if data is None:
         return new_identity(clock)
     try:

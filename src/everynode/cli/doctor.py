@@ -45,8 +45,9 @@ async def _examine(access: ClusterOptions, output: str, *, native: bool) -> int:
     # Late, as all that --help does not need.
     import msgspec
 
+    from everynode.api.validation.lint import Severity
     from everynode.cli.access.cluster import open_cluster
-    from everynode.cli.checkup.findings import Severity, find
+    from everynode.cli.checkup.findings import find
     from everynode.cli.checkup.reader import FactReader
     from everynode.cli.terminal.output import print_document
     from everynode.cli.terminal.text import format_count

@@ -62,7 +62,7 @@ async def _get(
     from everynode.inspect.fleet import FleetView
     from everynode.inspect.snapshot import SnapshotReader
 
-    async def look(cluster: Cluster) -> tuple[list[FleetView], list[str]]:
+    async def read_fleets(cluster: Cluster) -> tuple[list[FleetView], list[str]]:
         missing: list[str] = []
         if names:
             found = [(await find_daemonset(cluster, name)).ds for name in names]
@@ -80,7 +80,7 @@ async def _get(
         return fleets, missing
 
     async with open_cluster(access) as cluster:
-        fleets, missing = await look(cluster)
+        fleets, missing = await read_fleets(cluster)
         now = cluster.clock.now()
         namespace = cluster.namespace
     missing += [each for fleet in fleets for each in fleet.missing]

@@ -35,12 +35,12 @@ def command(*, files: Sequence[str], strict: bool, output: str) -> None:
     # Late, as all that --help does not need.
     import msgspec
 
-    from everynode.api.validation.lint import Finding, Severity, lint_daemonset
+    from everynode.api.validation.lint import LintFinding, Severity, lint_daemonset
     from everynode.cli.terminal.manifest_files import display_name, is_daemonset, read_unchecked
     from everynode.cli.terminal.output import print_document
     from everynode.cli.terminal.text import format_count
 
-    found: list[tuple[str, str, Finding]] = []
+    found: list[tuple[str, str, LintFinding]] = []
     checked = 0
     for name in files:
         for manifest in filter(is_daemonset, read_unchecked(name)):

@@ -207,14 +207,14 @@ class Adoption:
 
     async def _adopt(self, state: DaemonSetState, claims: _Claims, refused: _RefusedPods) -> None:
         ds = state.ds
-        scope = selected_by(ds)
-        if scope is None:
+        options = selected_by(ds)
+        if options is None:
             return
         # Pods with the label are in the watch, which requests a scan when it shows an orphan.
         everything = claims.needed or claims.refused
-        sought = scope if everything else replace(scope, labels=f"{scope.labels},{_UNSEEN}")
-        pods = await self._client.read_all(PODS, _decode_pod, scope=sought)
-        revisions = await self._client.read_all(REVISIONS, _decode_revision, scope=scope)
+        sought = options if everything else replace(options, labels=f"{options.labels},{_UNSEEN}")
+        pods = await self._client.read_all(PODS, _decode_pod, options=sought)
+        revisions = await self._client.read_all(REVISIONS, _decode_revision, options=options)
         for pod in pods:
             if claim(ds, pod) is Claim.OWN and REVISION_HASH not in pod.metadata.labels:
                 await self._patch(state, pod, restore_hash_patch(pod), refused)

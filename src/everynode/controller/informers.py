@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.decode import require_identity
-from everynode.api.keys import KIND, KRUISE_GROUP, NATIVE_GROUP, PULLER, REVISION_HASH
+from everynode.api.keys import KIND, KRUISE_GROUP, NATIVE_GROUP, PULL_POD_OWNER, REVISION_HASH
 from everynode.api.objects import ControllerRevision, Node, OwnerReference, Pod
 from everynode.api.versions import decode_daemonset
 from everynode.clock import Clock
@@ -21,7 +21,7 @@ from everynode.controller.scheduling import Urgency, pod_urgency
 from everynode.controller.state import DaemonSetState, owner_key
 from everynode.kube.resources import ADVANCED, DAEMONSETS, NODES, PODS, REVISIONS, Resource
 from everynode.kube.transport import Transport
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.decode import Decoder
 from everynode.kube.watch.watcher import Watcher, WatchObserver
@@ -117,9 +117,9 @@ class Informers:
         The latter are dropped when they arrive.
         """
         watch = partial(Watcher, transport, clock, observer=observer)
-        everything = Scope(namespace=self.namespace)
-        daemon_pods = Scope(namespace=self.namespace, labels=REVISION_HASH)
-        pull_pods = Scope(namespace=self.namespace, labels=PULLER)
+        everything = ListOptions(namespace=self.namespace)
+        daemon_pods = ListOptions(namespace=self.namespace, labels=REVISION_HASH)
+        pull_pods = ListOptions(namespace=self.namespace, labels=PULL_POD_OWNER)
         pod = require_identity(Decoder(Pod).one)
         revision = require_identity(Decoder(ControllerRevision).one)
         return [
@@ -128,23 +128,23 @@ class Informers:
                 resource=REVISIONS,
                 decode=revision,
                 consumer=self.revisions,
-                scope=everything,
+                options=everything,
                 keep=self._wants_revision,
             ),
             watch(
                 resource=PODS,
                 decode=pod,
                 consumer=self.pods,
-                scope=daemon_pods,
+                options=daemon_pods,
                 keep=self._wants_pod,
             ),
-            watch(resource=PODS, decode=pod, consumer=self.pull_pods, scope=pull_pods),
+            watch(resource=PODS, decode=pod, consumer=self.pull_pods, options=pull_pods),
             *(
                 watch(
                     resource=resource_of(flavour),
                     decode=require_identity(partial(decode_daemonset, flavour=flavour)),
                     consumer=cache,
-                    scope=everything,
+                    options=everything,
                 )
                 for flavour, cache in self.daemonsets.items()
             ),

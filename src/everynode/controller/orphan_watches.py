@@ -68,8 +68,8 @@ class OrphanWatches:
         """Watch for orphans of this DaemonSet, unless that is done or too many are watched."""
         if state.key in self._running or len(self._running) >= MAX_WATCHED:
             return
-        scope = selected_by(state.ds)
-        if scope is None:
+        options = selected_by(state.ds)
+        if options is None:
             return
         watcher = Watcher(
             self._transport,
@@ -77,7 +77,7 @@ class OrphanWatches:
             resource=PODS,
             decode=_decode,
             consumer=_Consumer(state, seen),
-            scope=replace(scope, labels=f"{scope.labels},!{REVISION_HASH}"),
+            options=replace(options, labels=f"{options.labels},!{REVISION_HASH}"),
             metadata_only=True,
         )
         self._running[state.key] = tasks.create_task(watcher.run())

@@ -20,7 +20,7 @@ VERIFY_UNKNOWN_AFTER = 5.0  # seconds until the pod of a write of unknown outcom
 VERIFY_COMMITTED_AFTER = 20.0
 
 
-class Stage(enum.Enum):
+class WriteStage(enum.Enum):
     """How far a write has come."""
 
     SENT = "sent"  # queued or sent, no response yet
@@ -35,7 +35,7 @@ class PendingWrite:
 
     action: PodAction
     since: float  # when the stage was reached
-    stage: Stage = Stage.SENT
+    stage: WriteStage = WriteStage.SENT
     uid: str = ""  # of the pod written, once known
     version: int = 0  # resourceVersion in the response, 0 before it
 
@@ -47,9 +47,9 @@ class PendingWrite:
         if isinstance(self.action, DeletePod):
             pod = _find(pods, self.action.uid)
             return pod is None or pod.terminating
-        if self.stage is Stage.GONE and isinstance(self.action, PatchPod):
+        if self.stage is WriteStage.GONE and isinstance(self.action, PatchPod):
             return _find(pods, self.action.uid) is None
-        if self.stage is not Stage.ANSWERED:
+        if self.stage is not WriteStage.ANSWERED:
             return False
         pod = _find(pods, self.uid)
         if pod is not None and isinstance(self.action, CreatePod):
@@ -60,7 +60,7 @@ class PendingWrite:
 
     def verify_at(self) -> float:
         """When to read the pod if the cache still does not show the write."""
-        committed = self.stage is Stage.ANSWERED
+        committed = self.stage is WriteStage.ANSWERED
         return self.since + (VERIFY_COMMITTED_AFTER if committed else VERIFY_UNKNOWN_AFTER)
 
 

@@ -29,7 +29,7 @@ from everynode.decide.revisions.target import Revision
 from everynode.kube.client import Client, NotLeader
 from everynode.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 
-INTERVAL: Final = 1.0  # seconds; every pull plan goes through all nodes, so not at every event
+PLAN_INTERVAL: Final = 1.0  # seconds; every pull plan goes through all nodes, so not at every event
 _IDLE: Final = 60.0
 _REFUSED: Final = Backoff(first=1.0, longest=300.0)  # after a write was refused
 _TROUBLE: Final = "images pulled ahead"
@@ -86,13 +86,13 @@ class PrePull:
         if self._targets.get(key) != target.hash:  # refused for another one says nothing of this
             self.forget(state)
             self._targets[key] = target.hash
-        longest = _REFUSED.longest if key in self._refusals else INTERVAL
+        longest = _REFUSED.longest if key in self._refusals else PLAN_INTERVAL
         if now < self._next_at.get(key, 0.0) <= now + longest:  # else our clock was set back
             self._queue.add_at(key, self._next_at[key])
             return None
         pulls = self._plan(state, target, revisions, settings=settings, now=now)
         self._reporter.images_pulled(state, pulls.done, pulls.total)
-        self._next_at[key] = now + INTERVAL
+        self._next_at[key] = now + PLAN_INTERVAL
         if not pulls.actions:
             self._end_trouble(state)
             self._queue.add_at(key, pulls.wake_at or now + _IDLE)

@@ -214,8 +214,8 @@ class Reconciler:
         status_at = self._write_status(state, decision.status, now)
         for notice in decision.notices:
             self._reporter.notice(state, notice)
-        for stumble in decision.failed_nodes:
-            self._reporter.node_failed(state, stumble.node, stumble.error)
+        for failed in decision.failed_nodes:
+            self._reporter.node_failed(state, failed.node, failed.error)
         dry_run_at = self._dry_run(state, decision.verification, now)
         prune_at = self._maintain_history(state, complete=decision.complete, now=now)
         self._pull_ahead(state)

@@ -20,7 +20,7 @@ from everynode.decide.actions import (
 from everynode.kube import verbs
 from everynode.kube.requests import MERGE_PATCH, METADATA, STRATEGIC_PATCH, Request
 from everynode.kube.resources import PODS, REVISIONS
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 
 _PATCHES: Final = {"strategic": STRATEGIC_PATCH, "merge": MERGE_PATCH}
 
@@ -81,10 +81,10 @@ def revision_request(action: RevisionAction, namespace: str) -> Request:
             )
 
 
-def selected_by(ds: DaemonSet) -> Scope | None:
-    """Return the scope of a DaemonSet's selector; None where the selector is empty or invalid."""
+def selected_by(ds: DaemonSet) -> ListOptions | None:
+    """Return the list options for a selector; None where the selector is empty or invalid."""
     try:
         labels = format_selector(ds.selector)
     except SelectorError:
         return None
-    return Scope(namespace=ds.namespace, labels=labels) if labels else None
+    return ListOptions(namespace=ds.namespace, labels=labels) if labels else None

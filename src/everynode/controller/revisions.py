@@ -165,11 +165,11 @@ class RevisionHistory:
         The watch of revisions may be behind that of DaemonSets, or broken. A revision number must
         not be given twice, and a revision that is gone must not become the target.
         """
-        scope = selected_by(state.ds)
-        if scope is None:
+        options = selected_by(state.ds)
+        if options is None:
             return True
         seen = dict(self._cache.by("owner", state.owner_key))
-        listed = await self._client.read_all(REVISIONS, _decode, scope=scope)
+        listed = await self._client.read_all(REVISIONS, _decode, options=options)
         for revision in listed:
             self._cache.upsert(revision)
         uids = {each.metadata.uid for each in listed}

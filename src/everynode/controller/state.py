@@ -14,7 +14,7 @@ from math import inf
 from everynode.api.daemonset import DaemonSet, FieldError
 from everynode.api.objects import Node, Pod
 from everynode.backoff import Backoff
-from everynode.controller.pending_writes import PendingWrite, Stage
+from everynode.controller.pending_writes import PendingWrite, WriteStage
 from everynode.controller.retries import Failures, RecreateBackoff, note_created
 from everynode.controller.scheduling import ChangedNodes, can_defer, unblocks
 from everynode.decide.actions import CreatePod, DeletePod, PatchPod, PodAction
@@ -236,7 +236,7 @@ class DaemonSetState:
         self, node: str, write: PendingWrite, *, uid: str, version: int, now: float
     ) -> None:
         """The write was committed as this version of this pod."""
-        write.stage, write.uid, write.version, write.since = Stage.ANSWERED, uid, version, now
+        write.stage, write.uid, write.version, write.since = WriteStage.ANSWERED, uid, version, now
         self.refusals.pop(node, None)
         self.name_holders.pop(node, None)
         if isinstance(write.action, CreatePod):
@@ -259,13 +259,13 @@ class DaemonSetState:
 
     def write_outcome_unknown(self, node: str, write: PendingWrite, *, now: float) -> None:
         """There was no response: the write may or may not have been committed."""
-        write.stage, write.since = Stage.UNKNOWN, now
+        write.stage, write.since = WriteStage.UNKNOWN, now
         self._verify_later(write)
         self.changed.mark(node)
 
     def pod_is_gone(self, node: str, write: PendingWrite, *, now: float) -> None:
         """The pod does not exist; until the cache shows that, it must not count as available."""
-        write.stage, write.since = Stage.GONE, now
+        write.stage, write.since = WriteStage.GONE, now
         self._verify_later(write)
         self.changed.mark(node)
 
@@ -325,7 +325,7 @@ class DaemonSetState:
         """
         if self.verify_at is None or now < self.verify_at:
             return []
-        waiting = [(n, w) for n, w in sorted(self.writes.items()) if w.stage is not Stage.SENT]
+        waiting = [(n, w) for n, w in sorted(self.writes.items()) if w.stage is not WriteStage.SENT]
         late = [(n, w) for n, w in waiting if w.verify_at() <= now][:_VERIFIED_AT_ONCE]
         for _, write in late:
             write.since = now
@@ -383,7 +383,7 @@ class DaemonSetState:
             writes=(to_own_write(write.action),) if write is not None else (),
             retry_at=inf if unadopted else self._retry_at(node),
             trouble=unadopted or (refusal.message if refusal else ""),
-            strangers=self.name_holders.get(node, ()),
+            name_holders=self.name_holders.get(node, ()),
             unresizable=self._unresizable.get(node, _RESIZABLE),
             emptied_sick=node in self._emptied_sick,
             ahead=self._ahead.get(node, ()),

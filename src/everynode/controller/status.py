@@ -26,7 +26,7 @@ from everynode.kube.requests import MERGE_PATCH, Request
 from everynode.kube.resources import ADVANCED, DAEMONSETS
 from everynode.kube.watch.cache import parse_resource_version
 
-INTERVAL: Final = 0.5  # seconds between two writes of one status
+WRITE_INTERVAL: Final = 0.5  # seconds between two writes of one status
 # A change in counts alone waits this long for others: a pod that is deleted is followed by its
 # replacement, and often the counts are then as they were and nothing has to be written.
 COUNTS_DELAY: Final = 1.0
@@ -34,7 +34,9 @@ _LONGEST_INTERVAL: Final = 2.0
 _NODES_PER_SECOND: Final = 1000  # counts of a DaemonSet of this size are written once a second
 _REFUSED_PAUSE: Final = 5.0
 _SHOWN_AFTER: Final = 20.0  # the watch normally shows a write within milliseconds
-_STALE: Final = Backoff(first=INTERVAL, longest=30.0)  # our DaemonSet is older than the stored one
+_STALE: Final = Backoff(
+    first=WRITE_INTERVAL, longest=30.0
+)  # our DaemonSet is older than the stored one
 _CONFLICT: Final = Backoff(first=60.0, longest=3600.0)  # another manager writes the status
 _OMITTED_WHEN_ZERO: Final = (
     "observedGeneration",
@@ -138,7 +140,7 @@ class StatusWriter:
         differs = after.status != known.decided
         if known.stale_writes:  # the newer DaemonSet has arrived
             known.stale_writes = 0
-            known.next_at = min(known.next_at, self._clock.now() + INTERVAL)
+            known.next_at = min(known.next_at, self._clock.now() + WRITE_INTERVAL)
         if parse_resource_version(after.metadata.resource_version) <= known.version:
             return differs  # our last write, or older
         if _counts(after.status) in (*known.ours, _counts(before.status)):
@@ -217,7 +219,7 @@ class StatusWriter:
     async def _write(
         self, known: _StatusState, state: DaemonSetState, status: DaemonSetStatus, request: Request
     ) -> None:
-        pause, done = INTERVAL, False
+        pause, done = WRITE_INTERVAL, False
         try:
             answer = await self._client.write(request, _decode_answer)
             known.version = parse_resource_version(answer.metadata.resource_version)

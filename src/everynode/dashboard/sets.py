@@ -15,7 +15,7 @@ from everynode.controller.informers import resource_of
 from everynode.dashboard.model import Object, set_summary
 from everynode.kube.resources import Resource
 from everynode.kube.transport import Transport
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.watcher import NullObserver, Watcher
 
@@ -44,7 +44,7 @@ class SetList(NullObserver):
                         resource=resource_of(flavour),
                         decode=require_identity(partial(decode_daemonset, flavour=flavour)),
                         consumer=cache,
-                        scope=Scope(namespace=namespace),
+                        options=ListOptions(namespace=namespace),
                         observer=self,
                     )
                 )

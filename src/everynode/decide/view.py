@@ -44,7 +44,7 @@ class NodeView(msgspec.Struct, frozen=True):
     writes: tuple[OwnWrite, ...] = ()
     retry_at: float = 0.0
     trouble: str = ""  # why the last write on this node was refused, for the condition
-    strangers: tuple[str, ...] = ()  # uids of foreign pods that have the name we would use
+    name_holders: tuple[str, ...] = ()  # uids of foreign pods that have the name we would use
     # uid and revision hash of a pod whose resize the API server refused and will always refuse.
     unresizable: tuple[str, str] = ("", "")
     emptied_sick: bool = False  # the pod that we deleted here for the update was sick

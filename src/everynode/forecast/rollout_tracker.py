@@ -134,7 +134,7 @@ class RolloutTracker:
 
     def _pod_changed(self, change: Change) -> None:
         pod = _decode_pod(change.record.body)
-        if pod.metadata.controller is None or keys.PULLER in pod.metadata.labels:
+        if pod.metadata.controller is None or keys.PULL_POD_OWNER in pod.metadata.labels:
             return
         node = node_of(pod)
         pods = self.pods.setdefault(node, {})

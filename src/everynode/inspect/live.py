@@ -17,7 +17,7 @@ from everynode.controller.requests import selected_by
 from everynode.inspect.snapshot import Snapshot, owned_by
 from everynode.kube.resources import NODES, PODS, REVISIONS, Resource
 from everynode.kube.transport import Transport
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.decode import Decoder
 from everynode.kube.watch.watcher import NullObserver, Watcher
@@ -42,32 +42,32 @@ class LiveSnapshot(NullObserver):
         ds = self._ds
         watch = partial(Watcher, transport, clock, observer=self)
         selected = selected_by(ds)
-        itself = Scope(namespace=ds.namespace, fields=f"metadata.name={ds.name}")
+        itself = ListOptions(namespace=ds.namespace, fields=f"metadata.name={ds.name}")
         watchers: list[Watcher[Any]] = [
             watch(
                 resource=resource_of(ds.flavour),
                 decode=require_identity(partial(decode_daemonset, flavour=ds.flavour)),
                 consumer=self._sets,
-                scope=itself,
+                options=itself,
             ),
             watch(resource=NODES, decode=Decoder(Node).one, consumer=self._nodes),
         ]
         if selected is None:
             return watchers
-        labelled = Scope(namespace=ds.namespace, labels=f"{selected.labels},{REVISION_HASH}")
+        labelled = ListOptions(namespace=ds.namespace, labels=f"{selected.labels},{REVISION_HASH}")
         return [
             *watchers,
             watch(
                 resource=PODS,
                 decode=require_identity(Decoder(Pod).one),
                 consumer=self._pods,
-                scope=labelled,
+                options=labelled,
             ),
             watch(
                 resource=REVISIONS,
                 decode=require_identity(Decoder(ControllerRevision).one),
                 consumer=self._revisions,
-                scope=selected,
+                options=selected,
             ),
         ]
 

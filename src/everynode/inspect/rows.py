@@ -105,7 +105,7 @@ def _row_without_node(plan: Plan, name: str, pods: tuple[Pod, ...], now: float) 
     reason = reasons.NO_REASON
     if not available:
         reason = explain_pod(pod, Node(NodeMeta(name=name)))
-        progressing = pod.terminating or reason.code in reasons.PROGRESSING
+        progressing = pod.terminating or reason.code in reasons.PROGRESSING_CODES
         standing = NodeStanding.UPDATING if progressing else NodeStanding.WAITING
     else:
         standing = NodeStanding.UPDATED if at_target else NodeStanding.QUEUED
@@ -131,7 +131,7 @@ def _standing(made: Assessment) -> NodeStanding:
         return NodeStanding.QUEUED
     if code == reasons.NOT_ELIGIBLE:
         return NodeStanding.NOT_ELIGIBLE
-    return NodeStanding.UPDATING if code in reasons.PROGRESSING else NodeStanding.WAITING
+    return NodeStanding.UPDATING if code in reasons.PROGRESSING_CODES else NodeStanding.WAITING
 
 
 def _shown_pod(plan: Plan, pods: tuple[Pod, ...]) -> Pod | None:

@@ -22,7 +22,7 @@ from everynode.kube.client import Client
 from everynode.kube.errors import Forbidden, Gone
 from everynode.kube.permissions import missing_permission
 from everynode.kube.resources import NODES, PODS, REVISIONS, Resource
-from everynode.kube.verbs import EVERYTHING, Scope
+from everynode.kube.verbs import EVERYTHING, ListOptions
 from everynode.kube.watch.decode import Decoder
 
 T = TypeVar("T", Node, Pod, ControllerRevision)
@@ -53,14 +53,14 @@ class SnapshotReader:
         """Return the snapshot of a DaemonSet; raises KubeError for anything but a missing right."""
         if self._nodes is None:
             self._nodes = asyncio.create_task(self._list(NODES, Decoder(Node).one, EVERYTHING))
-        scope = selected_by(ds)
-        if scope is None:  # the selector is empty or invalid: the DaemonSet can own nothing
+        options = selected_by(ds)
+        if options is None:  # the selector is empty or invalid: the DaemonSet can own nothing
             return Snapshot(ds, _found(await self._nodes), (), ())
-        labelled = Scope(namespace=ds.namespace, labels=f"{scope.labels},{REVISION_HASH}")
+        labelled = ListOptions(namespace=ds.namespace, labels=f"{options.labels},{REVISION_HASH}")
         nodes, pods, revisions = await asyncio.gather(
             self._nodes,
             self._list(PODS, self._pod, labelled),
-            self._list(REVISIONS, self._revision, scope),
+            self._list(REVISIONS, self._revision, options),
         )
         return Snapshot(
             ds,
@@ -72,11 +72,11 @@ class SnapshotReader:
 
     async def read_history(self, ds: DaemonSet, *, with_pods: bool) -> Snapshot:
         """Return the revisions of a DaemonSet, and its pods if they are to be counted."""
-        scope = selected_by(ds)
-        if scope is None:
+        options = selected_by(ds)
+        if options is None:
             return Snapshot(ds, None, (), ())
-        labelled = Scope(namespace=ds.namespace, labels=f"{scope.labels},{REVISION_HASH}")
-        revisions = await self._list(REVISIONS, self._revision, scope)
+        labelled = ListOptions(namespace=ds.namespace, labels=f"{options.labels},{REVISION_HASH}")
+        revisions = await self._list(REVISIONS, self._revision, options)
         pods = await self._list(PODS, self._pod, labelled) if with_pods else ()
         return Snapshot(
             ds,
@@ -87,12 +87,12 @@ class SnapshotReader:
         )
 
     async def _list(
-        self, resource: Resource, decode: Callable[[bytes], T], scope: Scope
+        self, resource: Resource, decode: Callable[[bytes], T], options: ListOptions
     ) -> tuple[T, ...] | str:
         """Return the objects, or the permission that is missing."""
         for attempt in range(_LIST_ATTEMPTS):
             try:
-                return tuple(await self._client.read_all(resource, decode, scope=scope))
+                return tuple(await self._client.read_all(resource, decode, options=options))
             except Forbidden as error:
                 return missing_permission(error)
             except Gone:

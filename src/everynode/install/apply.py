@@ -53,7 +53,7 @@ _OPTIONAL_KINDS: Final = ("FlowSchema", "NetworkPolicy", "ResourceQuota")
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Outcome(StrEnum):
+class StepOutcome(StrEnum):
     """The outcome of one object, printed as kubectl prints it."""
 
     CREATED = "created"
@@ -72,12 +72,12 @@ class Consent:
 
 
 @dataclass(slots=True)
-class Step:
+class InstallStep:
     """One object to apply, and the live object on the cluster."""
 
     wanted: Object
     live: Object | None = None
-    early_outcome: Outcome | None = None  # set if the object is not applied
+    early_outcome: StepOutcome | None = None  # set if the object is not applied
     taken_over: bool = False  # the live object is OpenKruise's and is replaced
 
     @property
@@ -122,9 +122,9 @@ class Problems:
             raise UserError("; ".join(self.others))
 
 
-async def plan(client: Client, objects: Sequence[Object], consent: Consent) -> list[Step]:
+async def plan(client: Client, objects: Sequence[Object], consent: Consent) -> list[InstallStep]:
     """Plan the installation with dry runs; changes nothing. Raises UserError with all problems."""
-    steps = [Step(wanted) for wanted in objects]
+    steps = [InstallStep(wanted) for wanted in objects]
     problems = Problems()
     for step in steps:
         await _read_live(client, step, problems)
@@ -142,7 +142,7 @@ async def plan(client: Client, objects: Sequence[Object], consent: Consent) -> l
 
 async def apply_all(
     client: Client, clock: Clock, objects: Sequence[Object], consent: Consent
-) -> AsyncIterator[tuple[Step, Outcome]]:
+) -> AsyncIterator[tuple[InstallStep, StepOutcome]]:
     """Apply all objects in order and yield the outcome of each; raises UserError."""
     for step in await plan(client, objects, consent):
         yield step, await apply_step(client, step, consent)
@@ -150,7 +150,7 @@ async def apply_all(
             await wait_until_established(client, clock, step.name)
 
 
-async def apply_step(client: Client, step: Step, consent: Consent) -> Outcome:
+async def apply_step(client: Client, step: InstallStep, consent: Consent) -> StepOutcome:
     """Apply one object."""
     if step.early_outcome is not None:
         return step.early_outcome
@@ -158,9 +158,9 @@ async def apply_step(client: Client, step: Step, consent: Consent) -> Outcome:
         await take_over(client, step.live, step.wanted)
     after = await client.write(_request(step, force=consent.force or step.taken_over), _decode)
     if step.live is None:
-        return Outcome.CREATED
+        return StepOutcome.CREATED
     same = _installed_fields(after) == _installed_fields(step.live)
-    return Outcome.UNCHANGED if same else Outcome.CONFIGURED
+    return StepOutcome.UNCHANGED if same else StepOutcome.CONFIGURED
 
 
 async def wait_until_established(client: Client, clock: Clock, name: str) -> None:
@@ -192,21 +192,21 @@ def _installed_fields(live: Object) -> Object:
 # --- Before anything is changed ------------------------------------------------------------------
 
 
-async def _read_live(client: Client, step: Step, problems: Problems) -> None:
+async def _read_live(client: Client, step: InstallStep, problems: Problems) -> None:
     request = verbs.get(step.resource, step.name, namespace=step.namespace)
     try:
         step.live = await client.read(request, _decode)
     except NotServed:
         if step.wanted["kind"] not in _OPTIONAL_KINDS:
             raise
-        step.early_outcome = Outcome.SKIPPED
+        step.early_outcome = StepOutcome.SKIPPED
     except NotFound:
         pass
     except Forbidden as error:
         problems.add_missing(missing_permission(error))
 
 
-def _check_ownership(step: Step, consent: Consent, problems: Problems) -> None:
+def _check_ownership(step: InstallStep, consent: Consent, problems: Problems) -> None:
     """Decide whether the live object may be changed, replaced, or is left alone."""
     if step.live is None:
         return
@@ -221,7 +221,7 @@ def _check_ownership(step: Step, consent: Consent, problems: Problems) -> None:
                     f"namespace {step.name} is being deleted; wait until it is gone"
                 )
             elif not is_ours(step.live):
-                step.early_outcome = Outcome.LEFT
+                step.early_outcome = StepOutcome.LEFT
         case "ClusterRoleBinding" if not consent.force:
             before, after = _bound_namespace(step.live), _bound_namespace(step.wanted)
             if before != after:
@@ -251,7 +251,7 @@ def _bound_namespace(binding: Object) -> str:
 
 
 async def _dry_run(
-    client: Client, step: Step, consent: Consent, problems: Problems, *, alone: bool
+    client: Client, step: InstallStep, consent: Consent, problems: Problems, *, alone: bool
 ) -> None:
     """Dry-run one object; in a namespace that does not exist yet check permissions instead."""
     try:
@@ -275,7 +275,7 @@ async def _dry_run(
         problems.others.append(f"the server refuses {step}: {message}")
 
 
-async def _check_permissions(client: Client, step: Step, problems: Problems) -> None:
+async def _check_permissions(client: Client, step: InstallStep, problems: Problems) -> None:
     """Check the permissions to apply an object whose namespace does not exist yet."""
     resource = step.resource
     for verb in ("create", "patch"):
@@ -290,7 +290,7 @@ async def _check_permissions(client: Client, step: Step, problems: Problems) -> 
             problems.add_missing(str(permission))
 
 
-def _request(step: Step, *, force: bool, dry_run: bool = False) -> Request:
+def _request(step: InstallStep, *, force: bool, dry_run: bool = False) -> Request:
     return verbs.apply(
         step.resource,
         step.name,

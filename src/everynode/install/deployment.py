@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from everynode.install.metadata import LABELS, SELECTOR, Object, new_object
+from everynode.install.metadata import LABELS, POD_LABELS, Object, new_object
 
 METRICS_PORT: Final = 8080
 HEALTH_PORT: Final = 8081
@@ -43,7 +43,7 @@ def _network_policy(namespace: str) -> Object:
     return {
         **new_object("networking.k8s.io/v1", "NetworkPolicy", "everynode", namespace=namespace),
         "spec": {
-            "podSelector": {"matchLabels": SELECTOR},
+            "podSelector": {"matchLabels": POD_LABELS},
             "policyTypes": ["Ingress"],
             "ingress": [{"ports": [{"protocol": "TCP", "port": METRICS_PORT}]}],
         },
@@ -56,7 +56,7 @@ def _budget(namespace: str) -> Object:
         **new_object("policy/v1", "PodDisruptionBudget", "everynode", namespace=namespace),
         "spec": {
             "maxUnavailable": 1,
-            "selector": {"matchLabels": SELECTOR},
+            "selector": {"matchLabels": POD_LABELS},
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }
@@ -67,7 +67,7 @@ def _deployment(namespace: str, *, image: str, native: bool) -> Object:
         **new_object("apps/v1", "Deployment", "everynode", namespace=namespace),
         "spec": {
             "replicas": REPLICAS,
-            "selector": {"matchLabels": SELECTOR},
+            "selector": {"matchLabels": POD_LABELS},
             # The new replica is ready, with filled caches, before an old one is deleted.
             "strategy": {
                 "type": "RollingUpdate",
@@ -124,7 +124,7 @@ def _spread_over(key: str) -> Object:
         "maxSkew": 1,
         "topologyKey": key,
         "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": SELECTOR},
+        "labelSelector": {"matchLabels": POD_LABELS},
         "matchLabelKeys": ["pod-template-hash"],
     }
 

@@ -11,9 +11,9 @@ Object = dict[str, Any]
 
 FIELD_MANAGER: Final = "everynode-install"  # of server-side apply
 # The selector of the Deployment: immutable, so it never changes between versions.
-SELECTOR: Final = {"app.kubernetes.io/name": "everynode"}
+POD_LABELS: Final = {"app.kubernetes.io/name": "everynode"}
 LABELS: Final = {
-    **SELECTOR,
+    **POD_LABELS,
     "app.kubernetes.io/part-of": "everynode",
     "app.kubernetes.io/version": everynode.__version__,
 }

@@ -17,7 +17,7 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """Verbs on one resource, and what they are needed for."""
 
     group: str
@@ -33,11 +33,11 @@ class CommentedRule(dict[str, Any]):
     why: str = ""
 
 
-def _daemonset_rules(group: str, kind: str) -> tuple[Rule, ...]:
+def _daemonset_rules(group: str, kind: str) -> tuple[PolicyRule, ...]:
     return (
-        Rule(group, "daemonsets", ("get", "list", "watch"), f"what is wanted: {kind}"),
-        Rule(group, "daemonsets/status", ("patch",), "report the progress of a rollout"),
-        Rule(
+        PolicyRule(group, "daemonsets", ("get", "list", "watch"), f"what is wanted: {kind}"),
+        PolicyRule(group, "daemonsets/status", ("patch",), "report the progress of a rollout"),
+        PolicyRule(
             group,
             "daemonsets/finalizers",
             ("update",),
@@ -50,27 +50,27 @@ ADVANCED_RULES: Final = _daemonset_rules(KRUISE_GROUP, "Advanced DaemonSets")
 """Needed in all namespaces when Advanced DaemonSets are served."""
 
 CLUSTER_RULES: Final = (
-    Rule(
+    PolicyRule(
         "",
         "nodes",
         ("list", "watch"),
         "which nodes there are, and which of them can take a pod",
     ),
-    Rule(
+    PolicyRule(
         "",
         "pods",
         ("get", "list", "watch", "create", "patch", "delete"),
         "one pod on every node: created, updated in place, adopted, released, deleted",
     ),
-    Rule("", "pods/status", ("patch",), "readiness gates around updates in place and hooks"),
-    Rule("", "pods/resize", ("patch",), "new resources in place, without a restart"),
-    Rule(
+    PolicyRule("", "pods/status", ("patch",), "readiness gates around updates in place and hooks"),
+    PolicyRule("", "pods/resize", ("patch",), "new resources in place, without a restart"),
+    PolicyRule(
         NATIVE_GROUP,
         "controllerrevisions",
         ("get", "list", "watch", "create", "patch", "delete"),
         "the history of templates: what to roll out, what to hold, what to go back to",
     ),
-    Rule("", "events", ("create", "patch"), "Events of the DaemonSet"),
+    PolicyRule("", "events", ("create", "patch"), "Events of the DaemonSet"),
 )
 """Needed in all namespaces for both kinds."""
 
@@ -78,14 +78,14 @@ NATIVE_RULES: Final = _daemonset_rules(NATIVE_GROUP, "native DaemonSets, with --
 """Needed in all namespaces when native DaemonSets are served."""
 
 OWN_NAMESPACE_RULES: Final = (
-    Rule(
+    PolicyRule(
         "coordination.k8s.io",
         "leases",
         ("get", "patch"),
         "leader election of the replicas",
         names=(LEASE,),
     ),
-    Rule(
+    PolicyRule(
         "coordination.k8s.io",
         "leases",
         ("create",),
@@ -95,16 +95,16 @@ OWN_NAMESPACE_RULES: Final = (
 """Needed in the controller's own namespace only."""
 
 _VIEW: Final = (
-    Rule(
+    PolicyRule(
         KRUISE_GROUP,
         "daemonsets",
         ("get", "list", "watch"),
         "users who may view native DaemonSets may view these",
     ),
-    Rule(KRUISE_GROUP, "daemonsets/status", ("get",), "and the progress of their rollout"),
+    PolicyRule(KRUISE_GROUP, "daemonsets/status", ("get",), "and the progress of their rollout"),
 )
 _EDIT: Final = (
-    Rule(
+    PolicyRule(
         KRUISE_GROUP,
         "daemonsets",
         ("create", "delete", "deletecollection", "patch", "update"),
@@ -113,7 +113,7 @@ _EDIT: Final = (
 )
 
 
-def rules(*, native: bool, advanced: bool = True) -> tuple[Rule, ...]:
+def rules(*, native: bool, advanced: bool = True) -> tuple[PolicyRule, ...]:
     """Everything the controller may do in all namespaces."""
     return (ADVANCED_RULES if advanced else ()) + CLUSTER_RULES + (NATIVE_RULES if native else ())
 
@@ -145,14 +145,14 @@ def user_roles() -> list[Object]:
     ]
 
 
-def _role(kind: str, name: str, given: tuple[Rule, ...], *, namespace: str = "") -> Object:
+def _role(kind: str, name: str, given: tuple[PolicyRule, ...], *, namespace: str = "") -> Object:
     return {
         **new_object(f"{_RBAC}/v1", kind, name, namespace=namespace),
         "rules": [_as_object(rule) for rule in given],
     }
 
 
-def _as_object(rule: Rule) -> CommentedRule:
+def _as_object(rule: PolicyRule) -> CommentedRule:
     made = CommentedRule(apiGroups=[rule.group], resources=[rule.resource])
     if rule.names:
         made["resourceNames"] = list(rule.names)

@@ -25,7 +25,7 @@ from everynode.kube.errors import (
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import Resource
 from everynode.kube.transport import Transport, TransportError
-from everynode.kube.verbs import EVERYTHING, Scope
+from everynode.kube.verbs import EVERYTHING, ListOptions
 
 T = TypeVar("T")
 
@@ -156,7 +156,7 @@ class Client:
         resource: Resource,
         decode: Callable[[bytes], T],
         *,
-        scope: Scope = EVERYTHING,
+        options: ListOptions = EVERYTHING,
     ) -> list[T]:
         """Read a whole collection, page by page, in its most recent state.
 
@@ -164,7 +164,7 @@ class Client:
         others.
         """
         found: list[T] = []
-        async for page in self.pages(resource, scope=scope):
+        async for page in self.pages(resource, options=options):
             for item in page.items:
                 body = bytes(item)
                 try:
@@ -174,11 +174,13 @@ class Client:
                         self._left_out(resource, describe_unreadable(resource, body, error))
         return found
 
-    async def pages(self, resource: Resource, *, scope: Scope = EVERYTHING) -> AsyncIterator[Page]:
+    async def pages(
+        self, resource: Resource, *, options: ListOptions = EVERYTHING
+    ) -> AsyncIterator[Page]:
         """Read a collection page by page; raises Gone when a page token has expired."""
         token = ""
         while True:
-            request = verbs.list_page(resource, scope=scope, token=token)
+            request = verbs.list_page(resource, options=options, token=token)
             page = await self.read(request, decode_page)
             yield page
             token = page.token

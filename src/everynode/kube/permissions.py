@@ -58,8 +58,8 @@ class ServiceAccount(NamedTuple):
     @property
     def groups(self) -> list[str]:
         """The groups of that user."""
-        everyone = "system:serviceaccounts"
-        return [everyone, f"{everyone}:{self.namespace}", "system:authenticated"]
+        all_accounts = "system:serviceaccounts"
+        return [all_accounts, f"{all_accounts}:{self.namespace}", "system:authenticated"]
 
 
 async def is_allowed(

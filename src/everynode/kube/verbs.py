@@ -17,7 +17,7 @@ _RESPONSE_GRACE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ListOptions:
     """A part of a collection: a namespace, labels, fields; by default all of it."""
 
     namespace: str = ""
@@ -25,7 +25,7 @@ class Scope:
     fields: str = ""
 
 
-EVERYTHING: Final = Scope()
+EVERYTHING: Final = ListOptions()
 Query = tuple[tuple[str, str], ...]
 
 
@@ -42,7 +42,7 @@ def get(resource: Resource, name: str, *, namespace: str = "", subresource: str 
 def list_page(
     resource: Resource,
     *,
-    scope: Scope = EVERYTHING,
+    options: ListOptions = EVERYTHING,
     token: str = "",
     limit: int = PAGE_SIZE,
 ) -> Request:
@@ -52,12 +52,12 @@ def list_page(
     decisions after a start or a change of the leader are safe.
     """
     query = _non_empty(
-        ("labelSelector", scope.labels),
-        ("fieldSelector", scope.fields),
+        ("labelSelector", options.labels),
+        ("fieldSelector", options.fields),
         ("limit", str(limit) if limit else ""),
         ("continue", token),
     )
-    return Request("GET", resource.path(scope.namespace), query)
+    return Request("GET", resource.path(options.namespace), query)
 
 
 def watch(
@@ -65,7 +65,7 @@ def watch(
     *,
     version: str,
     seconds: int,
-    scope: Scope = EVERYTHING,
+    options: ListOptions = EVERYTHING,
 ) -> Request:
     """Watch a collection from a resource version on, with bookmarks."""
     query = _non_empty(
@@ -73,17 +73,17 @@ def watch(
         ("allowWatchBookmarks", "true"),
         ("resourceVersion", version),
         ("timeoutSeconds", str(seconds)),
-        ("labelSelector", scope.labels),
-        ("fieldSelector", scope.fields),
+        ("labelSelector", options.labels),
+        ("fieldSelector", options.fields),
     )
-    return Request("GET", resource.path(scope.namespace), query)
+    return Request("GET", resource.path(options.namespace), query)
 
 
 def watch_list(
     resource: Resource,
     *,
     seconds: int,
-    scope: Scope = EVERYTHING,
+    options: ListOptions = EVERYTHING,
 ) -> Request:
     """Watch a collection as one consistent stream that begins with its present objects."""
     query = _non_empty(
@@ -92,10 +92,10 @@ def watch_list(
         ("sendInitialEvents", "true"),
         ("resourceVersionMatch", "NotOlderThan"),
         ("timeoutSeconds", str(seconds)),
-        ("labelSelector", scope.labels),
-        ("fieldSelector", scope.fields),
+        ("labelSelector", options.labels),
+        ("fieldSelector", options.fields),
     )
-    return Request("GET", resource.path(scope.namespace), query)
+    return Request("GET", resource.path(options.namespace), query)
 
 
 def create(

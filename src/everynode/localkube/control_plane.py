@@ -35,7 +35,7 @@ from everynode.localkube.control_plane_config import (
     load_or_create_tokens,
     scheduler_flags,
 )
-from everynode.localkube.processes import FolderLock, Ports, Process, ProcessError
+from everynode.localkube.processes import ChildProcess, FolderLock, Ports, ProcessError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,7 +80,7 @@ class ControlPlane:
 
     def __init__(self, options: ControlPlaneOptions | None = None) -> None:
         self.options = options or ControlPlaneOptions()
-        self._processes: dict[str, Process] = {}
+        self._processes: dict[str, ChildProcess] = {}
         self._layout: ControlPlaneLayout | None = None
         self._temporary: Path | None = None
         self._lock = FolderLock()
@@ -204,7 +204,7 @@ class ControlPlane:
             ]
             sockets = [folder / socket for socket in ETCD_SOCKETS] if name == ETCD else []
             log_file = folder / "logs" / f"{name}.log"
-            self._processes[name] = Process(argv, folder, log_file, sockets)
+            self._processes[name] = ChildProcess(argv, folder, log_file, sockets)
 
     def _flags(self, name: str, layout: ControlPlaneLayout) -> list[str]:
         if name == ETCD:

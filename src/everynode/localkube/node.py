@@ -24,7 +24,7 @@ from everynode.clock import SystemClock
 from everynode.localkube import binaries, node_cleanup, node_network, processes
 from everynode.localkube.node_config import CNI_PLUGINS, PAUSE, NodeLayout
 from everynode.localkube.node_images import Image, ImageArchive
-from everynode.localkube.processes import FolderLock, Ports, Process, ProcessError
+from everynode.localkube.processes import ChildProcess, FolderLock, Ports, ProcessError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ def require_node_support() -> None:
         raise NodeImpossibleError(f"a real node needs cgroups at {node_cleanup.CGROUPS}")
 
 
-class Node:
+class RealNode:
     """A running node."""
 
     def __init__(
@@ -80,11 +80,11 @@ class Node:
         self._images = (Image(PAUSE, ["/bin/sleep", "100000d"]), *images)
         self._lock = FolderLock()
         self._layout: NodeLayout | None = None
-        self._containerd: Process | None = None
-        self._kubelet: Process | None = None
-        self._bridge: Process | None = None
+        self._containerd: ChildProcess | None = None
+        self._kubelet: ChildProcess | None = None
+        self._bridge: ChildProcess | None = None
 
-    async def __aenter__(self) -> Node:
+    async def __aenter__(self) -> RealNode:
         await self.start()
         return self
 
@@ -127,7 +127,7 @@ class Node:
         return "\n".join(process.log_end() for process in self._running)
 
     @property
-    def _running(self) -> list[Process]:
+    def _running(self) -> list[ChildProcess]:
         started = (self._containerd, self._kubelet, self._bridge)
         return [process for process in started if process is not None]
 
@@ -197,10 +197,10 @@ class Node:
         self._kubelet.start()
         await self._until_ready()
 
-    def _process(self, name: str, argv: Sequence[str]) -> Process:
+    def _process(self, name: str, argv: Sequence[str]) -> ChildProcess:
         folder = self._running_layout.folder
         program = str(shutil.which(argv[0]))
-        made = Process([program, *argv[1:]], folder, folder / "logs" / f"{name}.log")
+        made = ChildProcess([program, *argv[1:]], folder, folder / "logs" / f"{name}.log")
         made.name = name
         return made
 

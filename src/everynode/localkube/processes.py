@@ -43,7 +43,7 @@ class ProcessError(Exception):
     """A program ended unexpectedly, or did not become ready."""
 
 
-class Process:
+class ChildProcess:
     """One program: it writes to a log file and ends with this process."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Process:
             self._popen.wait(timeout=_REAP_TIMEOUT)
 
 
-async def stop(processes: Iterable[Process], grace: float) -> None:
+async def stop(processes: Iterable[ChildProcess], grace: float) -> None:
     """Send SIGTERM to all, and SIGKILL to those that still run after the grace period."""
     running = [process for process in processes if process.running]
     try:
@@ -126,7 +126,7 @@ async def stop(processes: Iterable[Process], grace: float) -> None:
         kill(running)
 
 
-def kill(processes: Iterable[Process]) -> None:
+def kill(processes: Iterable[ChildProcess]) -> None:
     """Send SIGKILL to all and wait until they have ended."""
     listed = list(processes)
     for process in listed:

@@ -28,7 +28,7 @@ from everynode.sim.plans.plan import Action
 if TYPE_CHECKING:
     from everynode.sim.world import World
 
-NAME: Final = "agent"
+SET_NAME: Final = "agent"
 JOINING: Final = "late-encore"
 BESIDE: Final = "beside"
 _FIRST: Final = "agent:v30"
@@ -40,7 +40,7 @@ _SECOND: Final = 1.0  # seconds until a node that joins has its pod created
 _HARM: Final = 40.0  # seconds for which a bad image is rolled out
 _LONG: Final = 10_000.0  # seconds for which hooks are not answered
 _LEFT_TO_OTHERS: Final = 10.0  # seconds until a pod that another controller may create is ours
-_TRUCE: Final = 7200.0  # seconds within which the longest status conflict ends
+_CONFLICT_END: Final = 7200.0  # seconds within which the longest status conflict ends
 _SPREAD: Final = 3.0  # seconds until a new DaemonSet has a pod on every node
 
 
@@ -72,7 +72,7 @@ class RecoveryCheck:
 
     def _find(self) -> DaemonSet | None:
         sets = self._world.record.cluster.sets.values()
-        return next((ds for ds in sets if ds.name == NAME), None)
+        return next((ds for ds in sets if ds.name == SET_NAME), None)
 
     async def _release(self, ds: DaemonSet) -> bool:
         """Release all nodes: no partition, pause or selector."""
@@ -241,7 +241,7 @@ class RecoveryCheck:
         if not [pod for pod in oracle.pods_on(desired[0]) if not pod.terminating]:
             text = f"{desired[0]} lost its pod while the status was contested, and got no other"
             self._world.report_violation("R9", text)
-        await self._expect_settled("the end of a status conflict", _TRUCE, promise="R9")
+        await self._expect_settled("the end of a status conflict", _CONFLICT_END, promise="R9")
 
     # --- Both ----------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class RecoveryCheck:
         await self._do("set-image", image=image)
 
     async def _do(self, what: str, *, seconds: float = 0.0, **args: object) -> None:
-        now, named = self._world.loop.time(), {"name": NAME, **args}
+        now, named = self._world.loop.time(), {"name": SET_NAME, **args}
         action = Action(what, at=now, seconds=seconds, args=named)
         self._world.note(action.describe())
         await self._world.runner.run(action)

@@ -27,7 +27,7 @@ from everynode.sim.engine.process import Process
 from everynode.sim.faults.active import REQUEST_FAULTS, ActiveFaults
 from everynode.sim.faults.next_release import THIS
 from everynode.sim.faults.transport import FaultyTransport
-from everynode.sim.history.record import Commit, Record, RecordedRequest
+from everynode.sim.history.record import Commit, RecordedRequest, WorldRecord
 from everynode.sim.plans.plan import Plan
 from everynode.sim.recovery import RecoveryCheck
 
@@ -73,7 +73,7 @@ class World:
         self.violations: list[Violation] = []
         self.clock = SimClock(loop, f"{plan.seed}/world")
         self.api = Api(clock=self.clock, store=_first_store())
-        self.record = Record(self.api.store, loop.time)
+        self.record = WorldRecord(self.api.store, loop.time)
         self.faults = ActiveFaults(plan.actions, seed=plan.seed, time=loop.time)
         self.processes: dict[int, Process] = {}
         self.releases: dict[int, str] = {}  # by index, of controllers that run another release
@@ -82,7 +82,7 @@ class World:
         self._checks: list[Check] = [each(self.record) for each in CHECKS]
         # By kind, and whether a controller wrote.
         self._checks_by_kind: dict[tuple[str, bool], _ChecksOfKind] = {}
-        self.record.on_commit.append(self._judge)
+        self.record.on_commit.append(self._check_commit)
         self._request_rate = RequestRate(self.record)
         self.record.on_request.append(self._asked)
         self.components = Components(
@@ -231,7 +231,7 @@ class World:
 
     # --- Checking ------------------------------------------------------------------------------
 
-    def _judge(self, commit: Commit) -> None:
+    def _check_commit(self, commit: Commit) -> None:
         kind, ours = whose = commit.kind, by_controller(commit)
         checks = self._checks_by_kind.get(whose)
         if checks is None:

@@ -91,7 +91,7 @@ def test_a_template_with_a_deadline_is_refused_by_the_definition() -> None:
 
 
 @pytest.mark.parametrize("version", [keys.APPS_V1, keys.V1BETA1])
-def test_an_update_is_judged_like_a_new_object(version: str) -> None:
+def test_an_update_is_validated_like_a_new_object(version: str) -> None:
     new = daemonset(version, minReadySeconds=-1, metadata={"name": "other"})
     errors = validate_update(daemonset(version), new)
     assert [error.path for error in errors] == ["metadata.name", "spec.minReadySeconds"]
@@ -115,7 +115,7 @@ def test_a_missing_template_is_told_for_both_kinds() -> None:
     assert [error.path for error in validate_daemonset(advanced)] == ["spec.template"]
 
 
-# --- Nothing is too broken to be judged --------------------------------------------------------
+# --- Nothing is too broken to be validated-----------------------------------------------------
 
 _NAMES = sorted(
     {

@@ -54,7 +54,9 @@ def test_duplicate_keys_are_named_with_their_line() -> None:
     assert twice == ['line 4: key "c" already set in map', 'line 5: key "a" already set in map']
 
 
-@pytest.mark.parametrize("text", [b"{not: [yaml", b"a: b: c", b"\xff", b"a: *nobody", b"- a\nb: c"])
+@pytest.mark.parametrize(
+    "text", [b"{not: [yaml", b"a: b: c", b"\xff", b"a: *unknown", b"- a\nb: c"]
+)
 def test_what_is_no_yaml_is_refused(text: bytes) -> None:
     with pytest.raises(YamlBodyError, match="yaml"):
         parse_yaml(text)

@@ -50,6 +50,6 @@ async def test_unknown_class_and_chosen_priority_are_refused(cluster: Cluster) -
 async def test_pod_runs_under_the_account_of_its_namespace(cluster: Cluster) -> None:
     made = await cluster.create(PODS, pod("p"))
     assert made["spec"]["serviceAccountName"] == "default"
-    answer = await cluster.post(PODS, pod("q", serviceAccountName="nobody"))
+    answer = await cluster.post(PODS, pod("q", serviceAccountName="missing"))
     assert answer.status == 403
-    assert 'serviceaccount "nobody" not found' in answer.message
+    assert 'serviceaccount "missing" not found' in answer.message

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from everynode.apiserver.request.json_syntax import parse_json
-from everynode.apiserver.schema.field_validation import DecodeError, convert_body, convert_object
+from everynode.apiserver.schema.field_validation import BodyTypeError, convert_body, convert_object
 from everynode.apiserver.schema.object_type import ObjectType
 
 POD = "io.k8s.api.core.v1.Pod"
@@ -87,7 +87,7 @@ def test_embedded_json_is_taken_as_it_is() -> None:
 
 
 def test_a_value_of_the_wrong_type_is_refused() -> None:
-    with pytest.raises(DecodeError) as refused:
+    with pytest.raises(BodyTypeError) as refused:
         read('{"spec":{"hostNetwork":"yes"}}')
     assert str(refused.value) == (
         "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool"
@@ -147,7 +147,7 @@ def test_custom_objects_without_a_schema_keep_everything() -> None:
 
 
 def test_the_metadata_of_custom_objects_is_checked() -> None:
-    with pytest.raises(DecodeError, match=r"field ObjectMeta\.labels of type string"):
+    with pytest.raises(BodyTypeError, match=r"field ObjectMeta\.labels of type string"):
         read('{"metadata":{"labels":{"a":1}}}', None)
 
 

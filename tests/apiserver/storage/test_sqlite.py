@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from everynode.apiserver.server import Server, restore_store
-from everynode.apiserver.storage.sqlite import FILE, DataError, SqliteJournal
+from everynode.apiserver.storage.sqlite import DATABASE_FILE, DataError, SqliteJournal
 from everynode.apiserver.storage.store import Store
 from everynode.apiserver.verbs.dispatch import Api
 from everynode.kube.requests import Request
@@ -82,7 +82,7 @@ async def test_a_watch_from_before_a_restart_gets_410_gone(tmp_path: Path) -> No
 async def test_answer_comes_after_the_write_is_on_disk(tmp_path: Path) -> None:
     cluster, journal = opened(tmp_path)
     made = await cluster.create(MAPS, config_map("a"))
-    uri = f"file:{tmp_path / FILE}?mode=ro"
+    uri = f"file:{tmp_path / DATABASE_FILE}?mode=ro"
     await journal.close()
     with sqlite3.connect(uri, uri=True) as database:
         [(version,)] = database.execute(
@@ -118,14 +118,16 @@ def test_folder_that_cannot_be_made_gives_one_clear_error(tmp_path: Path) -> Non
 
 
 def test_file_of_something_else_is_not_touched(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"this is no database at all, but some text of that length")
+    (tmp_path / DATABASE_FILE).write_bytes(
+        b"this is no database at all, but some text of that length"
+    )
     with pytest.raises(DataError, match="is not a cluster's data"):
         SqliteJournal(tmp_path)
 
 
 async def test_data_of_another_format_is_not_touched(tmp_path: Path) -> None:
     await SqliteJournal(tmp_path).close()
-    database = sqlite3.connect(tmp_path / FILE)
+    database = sqlite3.connect(tmp_path / DATABASE_FILE)
     with database:
         database.execute("UPDATE facts SET value = '99' WHERE name = 'format'")
     database.close()
@@ -151,7 +153,7 @@ def filled(folder: Path) -> Path:
     """A data folder with something in it; returns its database."""
     server = Server(clock=StillClock(), data=folder)
     server._release_data_folder()
-    return folder / FILE
+    return folder / DATABASE_FILE
 
 
 def change(path: Path, statement: str, *values: object) -> None:

@@ -8,7 +8,11 @@ import pytest
 from cryptography import x509
 
 from everynode.apiserver.storage.sqlite import DataError
-from everynode.apiserver.transport.certificates import FILE, load_or_create_identity, new_identity
+from everynode.apiserver.transport.certificates import (
+    IDENTITY_FILE,
+    load_or_create_identity,
+    new_identity,
+)
 from tests.support.api_client import StillClock
 
 
@@ -30,12 +34,12 @@ def test_token_is_long() -> None:
 def test_data_folder_keeps_the_identity_to_itself(tmp_path: Path) -> None:
     first = load_or_create_identity(tmp_path / "data", StillClock())
     assert load_or_create_identity(tmp_path / "data", StillClock()) == first
-    assert (tmp_path / "data" / FILE).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "data" / IDENTITY_FILE).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff", b'{"token":"\xff"}', b"[" * 200_000])
 def test_broken_identity_is_made_anew(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / IDENTITY_FILE).write_bytes(content)
     assert load_or_create_identity(tmp_path, StillClock()).token
 
 
@@ -53,8 +57,10 @@ def test_an_identity_that_cannot_be_used_is_named_in_one_line(
     tmp_path: Path, field: str, value: str, words: str
 ) -> None:
     changed = msgspec.structs.replace(new_identity(StillClock()), **{field: value})
-    (tmp_path / FILE).write_bytes(msgspec.json.encode(changed))
-    with pytest.raises(DataError, match=f"{tmp_path / FILE}: {words}.*remove the file") as caught:
+    (tmp_path / IDENTITY_FILE).write_bytes(msgspec.json.encode(changed))
+    with pytest.raises(
+        DataError, match=f"{tmp_path / IDENTITY_FILE}: {words}.*remove the file"
+    ) as caught:
         load_or_create_identity(tmp_path, StillClock())
     assert "\n" not in str(caught.value)
 
@@ -62,6 +68,6 @@ def test_an_identity_that_cannot_be_used_is_named_in_one_line(
 def test_a_link_laid_where_the_identity_is_written_first_is_not_followed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    (tmp_path / FILE).with_suffix(".part").symlink_to(victim)
+    (tmp_path / IDENTITY_FILE).with_suffix(".part").symlink_to(victim)
     load_or_create_identity(tmp_path, StillClock())
     assert victim.read_text() == "mine"

@@ -132,9 +132,9 @@ async def test_busy_port_gives_one_clear_error(client: Client) -> None:
     await other.stop()
 
 
-async def test_strangers_certificate_is_not_trusted(client: Client) -> None:
-    stranger = Server(clock=SystemClock())
-    trust = ssl.create_default_context(cadata=stranger.identity.authority)
+async def test_certificate_of_another_server_is_not_trusted(client: Client) -> None:
+    other = Server(clock=SystemClock())
+    trust = ssl.create_default_context(cadata=other.identity.authority)
     async with aiohttp.ClientSession() as session:
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
             await session.get(f"{client.server.url}/readyz", ssl=trust)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from everynode.apiserver.verbs.scale_owners import (
-    REPLICAS,
+    REPLICAS_FIELD,
     transfer_replica_owners,
     with_replica_owners,
 )
@@ -25,7 +25,7 @@ def entry(manager: str, fields: Any, operation: str = "Apply", **more: str) -> d
     }
 
 
-def scaler(manager: str, fields: Any = REPLICAS, **more: str) -> dict[str, Any]:
+def scaler(manager: str, fields: Any = REPLICAS_FIELD, **more: str) -> dict[str, Any]:
     return entry(manager, fields, **{"apiVersion": "autoscaling/v1", **more})
 
 
@@ -55,9 +55,9 @@ def test_scale_of_a_workload_without_owners_has_none() -> None:
 
 def test_owner_that_lost_the_number_keeps_the_rest() -> None:
     changed = transfer_replica_owners(
-        workload(entry("a", MORE), entry("b", REPLICAS)), scale(scaler("one"))
+        workload(entry("a", MORE), entry("b", REPLICAS_FIELD)), scale(scaler("one"))
     )
-    assert owners(changed) == [entry("a", LESS), entry("one", REPLICAS)]
+    assert owners(changed) == [entry("a", LESS), entry("one", REPLICAS_FIELD)]
 
 
 def test_owners_that_agree_on_the_number_share_it() -> None:
@@ -67,7 +67,7 @@ def test_owners_that_agree_on_the_number_share_it() -> None:
     )
     assert owners(changed) == [
         entry("a", MORE),
-        entry("one", REPLICAS, subresource="scale"),
+        entry("one", REPLICAS_FIELD, subresource="scale"),
         entry("c", MORE, "Update"),
     ]
 
@@ -75,7 +75,7 @@ def test_owners_that_agree_on_the_number_share_it() -> None:
 def test_owner_is_as_old_as_its_latest_change() -> None:
     later = scaler("one", subresource="scale", time="2026-01-02T00:00:00Z")
     changed = transfer_replica_owners(
-        workload(entry("one", REPLICAS, subresource="scale")), scale(later)
+        workload(entry("one", REPLICAS_FIELD, subresource="scale")), scale(later)
     )
     assert [each["time"] for each in owners(changed)] == ["2026-01-02T00:00:00Z"]
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from everynode.cli.checkup.facts import Facts, StatusWriter, status_writer
-from everynode.cli.checkup.findings import Severity, find
+from everynode.api.validation.lint import Severity
+from everynode.cli.checkup.facts import Facts, StatusManager, status_writer
+from everynode.cli.checkup.findings import find
 from everynode.install import InstallOptions, install_objects
 from everynode.install.flow_schemas import flow_schemas
 from everynode.kube.permissions import Permission
@@ -52,9 +53,9 @@ def refused_crd(kind: str, status: str) -> Object:
     return {**OURS, "status": {"conditions": [condition]}}
 
 
-def kcm(*, ours: bool) -> tuple[StatusWriter, ...]:
+def kcm(*, ours: bool) -> tuple[StatusManager, ...]:
     return tuple(
-        StatusWriter(f"kube-system/a{number}", "kube-controller-manager", ours)
+        StatusManager(f"kube-system/a{number}", "kube-controller-manager", ours)
         for number in range(5)
     )
 
@@ -73,11 +74,11 @@ def kcm(*, ours: bool) -> tuple[StatusWriter, ...]:
         {"crd": (refused_crd("Established", "True"),)},
         # Statuses of native DaemonSets matter only where native ones are served.
         {"native_writers": kcm(ours=False)},
-        {"native": True, "native_writers": (StatusWriter("a/b", "everynode", True),)},
-        {"native": True, "native_writers": (StatusWriter("a/new", "", False),)},
+        {"native": True, "native_writers": (StatusManager("a/b", "everynode", True),)},
+        {"native": True, "native_writers": (StatusManager("a/new", "", False),)},
         # Run elsewhere: as a Lease or a status tells.
         {"controller": (), "lease": ({},)},
-        {"controller": (), "advanced_writers": (StatusWriter("a/b", "everynode", True),)},
+        {"controller": (), "advanced_writers": (StatusManager("a/b", "everynode", True),)},
         # Nothing could be read.
         {"crd": None, "controller": None, "kruise_controllers": None, "webhooks": None},
         {"advanced_writers": None, "native_writers": None, "lease": None, "native": True},
@@ -116,7 +117,7 @@ ERRORS: list[tuple[str, Object, str]] = [
     ),
     (
         "status-writers",
-        {"advanced_writers": (StatusWriter("a/b", "kruise-manager", True),)},
+        {"advanced_writers": (StatusManager("a/b", "kruise-manager", True),)},
         "kruise-manager writes the status of 1 Advanced DaemonSet (a/b) beside Everynode",
     ),
     ("controller", {"controller": ({"spec": {}},)}, "no replica of deployment/everynode"),
@@ -205,4 +206,4 @@ def entry(manager: str, day: int, subresource: str = "status") -> Object:
 )
 def test_the_last_writer_of_a_status(entries: list[Object], last: str, ours: bool) -> None:
     metadata = {"namespace": "a", "name": "b", "managedFields": entries}
-    assert status_writer(metadata, "everynode") == StatusWriter("a/b", last, ours)
+    assert status_writer(metadata, "everynode") == StatusManager("a/b", last, ours)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everynode.cli.checkup.facts import Facts, StatusWriter
+from everynode.cli.checkup.facts import Facts, StatusManager
 from everynode.cli.checkup.findings import find
 from everynode.cli.checkup.reader import FactReader
 from everynode.clock import Clock
@@ -141,7 +141,7 @@ async def test_the_writers_of_statuses_are_read_from_metadata() -> None:
     await served.ask("PATCH", f"{path}/agent/status", {"status": {"numberReady": 1}})
     assert (await served.facts()).native_writers == ()
     facts = await served.facts(native=True)
-    assert facts.native_writers == (StatusWriter("default/agent", "somebody", False),)
+    assert facts.native_writers == (StatusManager("default/agent", "another", False),)
     assert checks(facts) == ["native-controller", "controller"]
 
 

@@ -10,9 +10,9 @@ import pytest
 from everynode.api.daemonset import Flavour
 from everynode.api.objects import ControllerRevision
 from everynode.cli.migration.plan import (
-    Record,
-    State,
-    Step,
+    MigrationRecord,
+    MigrationState,
+    MigrationStep,
     check_meaning,
     convert_source,
     next_step,
@@ -22,7 +22,7 @@ from everynode.errors import UserError
 from tests.support.stage import daemonset
 
 Object = dict[str, Any]
-RECORD = Record(source_uid="u1", source_generation=1, manifest={}, pods=())
+RECORD = MigrationRecord(source_uid="u1", source_generation=1, manifest={}, pods=())
 
 
 def source(**metadata: Any) -> Object:
@@ -32,22 +32,22 @@ def source(**metadata: Any) -> Object:
     return made
 
 
-def state(**fields: Any) -> State:
-    return State(name="agent", flavour=Flavour.NATIVE, **fields)
+def state(**fields: Any) -> MigrationState:
+    return MigrationState(name="agent", flavour=Flavour.NATIVE, **fields)
 
 
 @pytest.mark.parametrize(
     ("fields", "step"),
     [
-        ({"source": source()}, Step.STORE_RECORD),
-        ({"source": source(), "record": RECORD}, Step.DELETE_SOURCE),
-        ({"source": source(generation=2), "record": RECORD}, Step.STORE_RECORD),
-        ({"source": source(deletionTimestamp="x"), "record": RECORD}, Step.AWAIT_DELETION),
-        ({"record": RECORD}, Step.CREATE_TARGET),
-        ({"target": {}, "record": RECORD}, Step.AWAIT_ADOPTION),
+        ({"source": source()}, MigrationStep.STORE_RECORD),
+        ({"source": source(), "record": RECORD}, MigrationStep.DELETE_SOURCE),
+        ({"source": source(generation=2), "record": RECORD}, MigrationStep.STORE_RECORD),
+        ({"source": source(deletionTimestamp="x"), "record": RECORD}, MigrationStep.AWAIT_DELETION),
+        ({"record": RECORD}, MigrationStep.CREATE_TARGET),
+        ({"target": {}, "record": RECORD}, MigrationStep.AWAIT_ADOPTION),
     ],
 )
-def test_the_next_step_follows_from_what_is_there(fields: Object, step: Step) -> None:
+def test_the_next_step_follows_from_what_is_there(fields: Object, step: MigrationStep) -> None:
     assert next_step(state(**fields)) is step
 
 
@@ -85,7 +85,7 @@ def test_lost_fields_need_consent() -> None:
     advanced = daemonset(rolling={"partition": 3})
     advanced["metadata"] |= {"namespace": "default", "uid": "u", "generation": 1}
     advanced["status"] = {"observedGeneration": 1}
-    given = State(name="agent", flavour=Flavour.ADVANCED, source=advanced)
+    given = MigrationState(name="agent", flavour=Flavour.ADVANCED, source=advanced)
     with pytest.raises(UserError, match=r"--drop leaves out spec.updateStrategy"):
         convert_source(given, drop=False)
     assert convert_source(given, drop=True).made["apiVersion"] == "apps/v1"

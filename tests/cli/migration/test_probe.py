@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from everynode.apiserver.server import Server
-from everynode.cli.migration.probe import Probe
+from everynode.cli.migration.probe import ControllerProbe
 from everynode.errors import UserError
 from everynode.kube import verbs
 from everynode.kube.client import Client
@@ -27,9 +27,11 @@ class Stagehand:
         self.clock = clock()
         self.client = Client(Server(clock=self.clock).transport, self.clock)
 
-    def probe(self) -> Probe:
+    def probe(self) -> ControllerProbe:
         manifest = daemonset(api_version="apps/v1")
-        return Probe(self.client, self.clock, DAEMONSETS, namespace="default", manifest=manifest)
+        return ControllerProbe(
+            self.client, self.clock, DAEMONSETS, namespace="default", manifest=manifest
+        )
 
     async def find(self, resource: Resource, other_than: str = "") -> Object:
         """Wait until there is one, with another uid than this."""

@@ -105,9 +105,9 @@ def _decode(body: bytes) -> Object:
 async def migrate_and_die(cluster: Cluster, flavour: Flavour, at: int, *, sent: bool) -> bool:
     """Return whether the process was killed before it was done."""
     transport = DeadlyTransport(cluster.client.transport, at, sent=sent)
-    mortal = replace(cluster, client=Client(transport, cluster.clock))
+    dying = replace(cluster, client=Client(transport, cluster.clock))
     try:
-        await Migration(mortal, "agent", flavour).run()
+        await Migration(dying, "agent", flavour).run()
     except KilledError:
         return True
     return False

@@ -14,7 +14,7 @@ import pytest
 from everynode.clock import SystemClock
 from everynode.kube import verbs
 from everynode.kube.resources import ADVANCED, DAEMONSETS, LEASES, NODES
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 from everynode.localkube import binaries
 from tests.cli.test_up import ask, daemonset, until_ready
 from tests.support import kubernetes
@@ -50,7 +50,7 @@ def test_both_kinds_of_daemonsets_run_on_simulated_nodes(tmp_path: Path) -> None
         nodes, leases = ask(
             up,
             verbs.list_page(NODES),
-            verbs.list_page(LEASES, scope=Scope("kube-node-lease")),
+            verbs.list_page(LEASES, options=ListOptions("kube-node-lease")),
         )
         assert [node["spec"].get("taints") for node in nodes["items"]] == [None] * 5
         assert len(leases["items"]) == 5

@@ -10,7 +10,7 @@ from everynode.sim.explore.campaign import CampaignTotals, Outcome
 from everynode.sim.world import Result
 
 
-def tally(**fault_counts: int) -> CampaignTotals:
+def totals(**fault_counts: int) -> CampaignTotals:
     found = CampaignTotals()
     names = {name.replace("_", "-"): number for name, number in fault_counts.items()}
     result = Result(1, "seed 1", 7200.0, 1200, 300, "t", fault_counts=names)
@@ -19,13 +19,13 @@ def tally(**fault_counts: int) -> CampaignTotals:
 
 
 def test_speed_and_commits_are_told() -> None:
-    said = list(statistics_lines(tally(), 4.0))
+    said = list(statistics_lines(totals(), 4.0))
     assert said[0] == "  simulated   2 h in 4 s, 1,800 × real time"
     assert said[1] == "  commits     1,200, of which 300 by controllers"
 
 
 def test_faults_are_told_by_number_and_name_in_their_order() -> None:
-    said = list(statistics_lines(tally(F10=3, F2=1, crash_after=1, quirk=4), 4.0))
+    said = list(statistics_lines(totals(F10=3, F2=1, crash_after=1, quirk=4), 4.0))
     assert said[2] == "  faults      4 of 2 kinds:"
     assert said[3].split("  ")[-1].startswith("F10 ")
     assert said[3].strip().startswith("1  F2 crash after the commit")
@@ -33,13 +33,13 @@ def test_faults_are_told_by_number_and_name_in_their_order() -> None:
 
 
 def test_actions_are_listed_by_name_where_no_fault_was_drawn() -> None:
-    said = list(statistics_lines(tally(crash_after=1200, set_image=4), 4.0))
+    said = list(statistics_lines(totals(crash_after=1200, set_image=4), 4.0))
     assert said[2] == "  actions     1,204 of 2 kinds:"
     assert said[3].split() == ["1,200", "crash-after", "4", "set-image"]
 
 
 def test_kept_promises_take_one_line() -> None:
-    first, *_ = report_lines(tally(), [], what="1 seed", seconds=1.0)
+    first, *_ = report_lines(totals(), [], what="1 seed", seconds=1.0)
     assert first == "1 seed: every promise kept"
 
 
@@ -50,7 +50,7 @@ def test_promises_are_printed_by_their_titles() -> None:
 
 
 def test_programs_are_told_nothing_that_depends_on_the_machine() -> None:
-    said = as_json_object(tally(quirk=4), [])
+    said = as_json_object(totals(quirk=4), [])
     assert said["simulatedSeconds"] == 7200.0
     assert said["happenings"] == {"quirk": 4}
     assert said["broken"] == []

@@ -49,29 +49,29 @@ def test_more_silent_nodes_than_the_limit_or_a_tenth_are_an_outage(
 
 
 def test_a_few_silent_nodes_are_left_aside() -> None:
-    tally = BudgetCounts(down=0, under_way=0, target_available=0)
-    assert with_unreachable(tally, Unreachable(nodes=1, down=1), limit=1, desired=5) == tally
+    counts = BudgetCounts(down=0, under_way=0, target_available=0)
+    assert with_unreachable(counts, Unreachable(nodes=1, down=1), limit=1, desired=5) == counts
 
 
 def test_given_up_nodes_count_only_where_they_are_too_many_together_with_silent_ones() -> None:
-    tally = BudgetCounts(down=1, under_way=0, target_available=3, given_up=1)
-    few = with_unreachable(tally, Unreachable(), limit=1, desired=9)
-    many = with_unreachable(tally, Unreachable(nodes=1, down=1), limit=1, desired=9)
+    counts = BudgetCounts(down=1, under_way=0, target_available=3, given_up=1)
+    few = with_unreachable(counts, Unreachable(), limit=1, desired=9)
+    many = with_unreachable(counts, Unreachable(nodes=1, down=1), limit=1, desired=9)
     assert (few.down, many.down) == (1, 3)
 
 
 def test_in_an_outage_all_silent_nodes_count() -> None:
-    tally = BudgetCounts(down=1, under_way=1, target_available=4)
+    counts = BudgetCounts(down=1, under_way=1, target_available=4)
     lost = Unreachable(nodes=3, down=3, under_way=2, after_update=2)
-    assert with_unreachable(tally, lost, limit=1, desired=5) == BudgetCounts(
+    assert with_unreachable(counts, lost, limit=1, desired=5) == BudgetCounts(
         down=4, under_way=3, target_available=4
     )
 
 
 def test_a_node_that_fell_silent_with_an_unproven_target_counts() -> None:
-    tally = BudgetCounts(down=0, under_way=0, target_available=0)
+    counts = BudgetCounts(down=0, under_way=0, target_available=0)
     lost = Unreachable(nodes=2, down=2, under_way=1, after_update=1)
-    assert with_unreachable(tally, lost, limit=1, desired=100) == BudgetCounts(
+    assert with_unreachable(counts, lost, limit=1, desired=100) == BudgetCounts(
         down=1, under_way=1, target_available=0
     )
     target_available = BudgetCounts(down=0, under_way=0, target_available=1)

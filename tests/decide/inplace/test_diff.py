@@ -7,7 +7,7 @@ import pytest
 
 from everynode.api import keys
 from everynode.api.objects import Resources
-from everynode.decide.inplace.diff import Change, Recreate, classify
+from everynode.decide.inplace.diff import InPlaceChange, Recreate, classify
 from tests.support.samples import container, template, template_with
 
 OLD = "registry.example/agent:1"
@@ -19,9 +19,9 @@ def resized(requests: dict[str, Any] | None = None, limits: dict[str, Any] | Non
     return template_with(resources=resources)
 
 
-def changed(old: bytes, new: bytes) -> Change:
+def changed(old: bytes, new: bytes) -> InPlaceChange:
     change = classify(old, new)
-    assert isinstance(change, Change), change
+    assert isinstance(change, InPlaceChange), change
     return change
 
 
@@ -32,7 +32,7 @@ def reason(old: bytes, new: bytes) -> str:
 
 
 def test_an_image_may_change() -> None:
-    assert changed(template_with(image=OLD), template_with(image=NEW)) == Change(
+    assert changed(template_with(image=OLD), template_with(image=NEW)) == InPlaceChange(
         images={"agent": NEW}, restarts=True
     )
 
@@ -46,7 +46,7 @@ def test_only_the_changed_containers_are_named() -> None:
 def test_metadata_may_change_and_restarts_nothing() -> None:
     old = template_with({"labels": {"app": "agent", "x": "1"}, "annotations": {"a": "1", "b": "1"}})
     new = template_with({"labels": {"app": "agent", "y": "2"}, "annotations": {"a": "2", "b": "1"}})
-    assert changed(old, new) == Change(labels={"x": None, "y": "2"}, annotations={"a": "2"})
+    assert changed(old, new) == InPlaceChange(labels={"x": None, "y": "2"}, annotations={"a": "2"})
 
 
 def test_annotations_may_appear_as_a_whole() -> None:
@@ -64,11 +64,11 @@ def test_finalizers_may_come_and_go() -> None:
 
 def test_an_equivalent_template_needs_no_write() -> None:
     spelled_out = template_with(imagePullPolicy="IfNotPresent", resources={}, env=[])
-    assert changed(template_with(), spelled_out) == Change()
+    assert changed(template_with(), spelled_out) == InPlaceChange()
 
 
 def test_metadata_that_no_pod_gets_may_change_without_a_write() -> None:
-    assert changed(template_with(), template_with({"name": "x"})) == Change()
+    assert changed(template_with(), template_with({"name": "x"})) == InPlaceChange()
 
 
 # --- Resizing ----------------------------------------------------------------------------------
@@ -77,13 +77,13 @@ def test_metadata_that_no_pod_gets_may_change_without_a_write() -> None:
 def test_cpu_and_memory_may_change() -> None:
     old = resized({"cpu": "1", "memory": "1Gi"}, {"memory": "2Gi"})
     new = resized({"cpu": "2", "memory": "1Gi"}, {"memory": "3Gi"})
-    assert changed(old, new) == Change(
+    assert changed(old, new) == InPlaceChange(
         resources={"agent": Resources(requests={"cpu": "2"}, limits={"memory": "3Gi"})}
     )
 
 
 def test_another_spelling_of_an_amount_is_no_change() -> None:
-    assert changed(resized({"cpu": "1"}), resized({"cpu": "1000m"})) == Change()
+    assert changed(resized({"cpu": "1"}), resized({"cpu": "1000m"})) == InPlaceChange()
 
 
 def test_requests_that_the_limits_stand_for_are_resized_with_them() -> None:
@@ -163,7 +163,7 @@ def test_requests_of_the_pod_that_are_the_sum_of_its_containers_cannot_grow_with
 
 
 def test_amounts_that_are_no_quantities_are_compared_as_they_are() -> None:
-    assert changed(resized({"cpu": "much"}), resized({"cpu": "much"})) == Change()
+    assert changed(resized({"cpu": "much"}), resized({"cpu": "much"})) == InPlaceChange()
     assert changed(resized({"cpu": "much"}), resized({"cpu": "more"})).resources
 
 
@@ -241,7 +241,7 @@ def test_a_requested_restart_recreates_pods(before: str | None, image: str) -> N
 
 
 def test_a_template_that_asks_for_no_restart_any_more_restarts_nothing() -> None:
-    assert changed(restarted("2026-11-18T10:00:00Z"), restarted(None)) == Change(
+    assert changed(restarted("2026-11-18T10:00:00Z"), restarted(None)) == InPlaceChange(
         annotations={keys.RESTARTED_AT: None}
     )
 

@@ -18,7 +18,7 @@ from everynode.api.template_equality import normalise
 from everynode.api.types import INT_OR_STRING, POD, POD_TEMPLATE, FieldInfo, load
 from everynode.apiserver.patches.strategic import merge
 from everynode.decide.actions import PatchPod
-from everynode.decide.inplace.diff import Change, Recreate, classify
+from everynode.decide.inplace.diff import InPlaceChange, Recreate, classify
 from everynode.decide.inplace.update import Done, next_step
 from everynode.decide.pods.build import build_pod
 from everynode.decide.revisions.target import Revision
@@ -169,7 +169,7 @@ def updates_in_place(old: bytes, new: bytes) -> bool:
         return False
     before, after = revision(old, "old"), revision(new, "new")
     assert meaning(updated(before, after)) == meaning(created(new, "new"))
-    return change != Change()
+    return change != InPlaceChange()
 
 
 METADATA = ["metadata.annotations.key", "metadata.finalizers.0", "metadata.labels.key"]

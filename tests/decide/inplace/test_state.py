@@ -9,10 +9,10 @@ from everynode.api import keys
 from everynode.api.objects import Resources
 from everynode.decide.inplace.state import (
     Batch,
+    InPlaceStage,
     InPlaceState,
     LastStatus,
     PreCheck,
-    Stage,
     has_unfinished_update,
     read_state,
     resize_trouble,
@@ -79,7 +79,7 @@ def test_a_readable_record_has_no_fault() -> None:
 def test_nulls_of_go_are_nothing() -> None:
     text = '{"lastContainerStatuses":null,"containerBatchesRecord":null,"nextContainerImages":null}'
     state = read_state(pod(annotations={keys.INPLACE_STATE: text}))
-    assert stage(pod(), state) is Stage.FINISHED
+    assert stage(pod(), state) is InPlaceStage.FINISHED
 
 
 @pytest.mark.parametrize("time", ["", "yesterday"])
@@ -150,7 +150,7 @@ def test_an_image_runs_when_the_kubelet_says_so(
 ) -> None:
     changed = pod(statuses=[container_status("agent", **status)])
     at = stage(changed, InPlaceState(last_container_statuses={"agent": last}))
-    assert at is (Stage.FINISHED if running else Stage.RESTARTING)
+    assert at is (InPlaceStage.FINISHED if running else InPlaceStage.RESTARTING)
 
 
 @pytest.mark.parametrize(
@@ -165,21 +165,25 @@ def test_runtimes_spell_names_out(said: str, spec: str) -> None:
     status = container_status("agent", said, imageID="sha256:old")
     changed = pod(containers=[container(image=spec)], statuses=[status])
     state = InPlaceState(last_container_statuses={"agent": LastStatus("sha256:old")})
-    assert stage(changed, state) is Stage.FINISHED
+    assert stage(changed, state) is InPlaceStage.FINISHED
 
 
 def test_a_container_without_a_status_is_waited_for() -> None:
     state = InPlaceState(last_container_statuses={"agent": LastStatus("sha256:old")})
-    assert stage(pod(statuses=[]), state) is Stage.RESTARTING
+    assert stage(pod(statuses=[]), state) is InPlaceStage.RESTARTING
 
 
 def test_a_container_the_pod_does_not_have_is_not() -> None:
     state = InPlaceState(last_container_statuses={"other": LastStatus("sha256:old")})
-    assert stage(pod(), state) is Stage.FINISHED
+    assert stage(pod(), state) is InPlaceStage.FINISHED
 
 
-@pytest.mark.parametrize(("ready", "at"), [(True, Stage.NEXT), (False, Stage.RESTARTING)])
-def test_the_next_images_wait_for_the_containers_they_depend_on(ready: bool, at: Stage) -> None:
+@pytest.mark.parametrize(
+    ("ready", "at"), [(True, InPlaceStage.NEXT), (False, InPlaceStage.RESTARTING)]
+)
+def test_the_next_images_wait_for_the_containers_they_depend_on(
+    ready: bool, at: InPlaceStage
+) -> None:
     state = InPlaceState(
         next_container_images={"agent": "x:2"}, pre_check_before_next=PreCheck(("agent",))
     )
@@ -203,35 +207,35 @@ def sized(spec: str, status: str | None, **more: Any) -> Any:
 @pytest.mark.parametrize(
     ("resized", "at"),
     [
-        (sized("1", "1"), Stage.RESIZE),
-        (sized("2", "1"), Stage.RESIZING),
-        (sized("2", None), Stage.RESIZING),
-        (sized("2", "2", conditions=[condition("PodResizeInProgress")]), Stage.RESIZING),
+        (sized("1", "1"), InPlaceStage.RESIZE),
+        (sized("2", "1"), InPlaceStage.RESIZING),
+        (sized("2", None), InPlaceStage.RESIZING),
+        (sized("2", "2", conditions=[condition("PodResizeInProgress")]), InPlaceStage.RESIZING),
         (
             sized("2", "2", conditions=[condition("PodResizePending", reason="Deferred")]),
-            Stage.RESIZING,
+            InPlaceStage.RESIZING,
         ),
-        (sized("2", "2", resize="Proposed"), Stage.RESIZING),
-        (sized("2", "2"), Stage.RESIZED),
-        (sized("2", "2000m"), Stage.RESIZED),
+        (sized("2", "2", resize="Proposed"), InPlaceStage.RESIZING),
+        (sized("2", "2"), InPlaceStage.RESIZED),
+        (sized("2", "2000m"), InPlaceStage.RESIZED),
     ],
 )
-def test_a_resize_goes_from_spec_to_status(resized: Any, at: Stage) -> None:
+def test_a_resize_goes_from_spec_to_status(resized: Any, at: InPlaceStage) -> None:
     assert stage(resized, WANTED) is at
 
 
 def test_images_wait_for_the_resize() -> None:
     state = msgspec.structs.replace(WANTED, next_container_images={"agent": "x:2"})
-    assert stage(sized("2", "1"), state) is Stage.RESIZING
-    assert stage(sized("2", "2"), state) is Stage.NEXT
+    assert stage(sized("2", "1"), state) is InPlaceStage.RESIZING
+    assert stage(sized("2", "2"), state) is InPlaceStage.NEXT
 
 
 def test_a_resize_of_openkruise_is_over_when_the_gate_is_open() -> None:
     # Whatever others make of the resources later is not this update's business.
     theirs = InPlaceState(update_resources=True)
-    assert stage(sized("2", "1", conditions=SHUT), theirs) is Stage.RESIZING
-    assert stage(sized("2", "2", conditions=SHUT), theirs) is Stage.FINISHED
-    assert stage(sized("2", "1"), theirs) is Stage.FINISHED
+    assert stage(sized("2", "1", conditions=SHUT), theirs) is InPlaceStage.RESIZING
+    assert stage(sized("2", "2", conditions=SHUT), theirs) is InPlaceStage.FINISHED
+    assert stage(sized("2", "1"), theirs) is InPlaceStage.FINISHED
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.api.times import format_time
 from everynode.decide.actions import Cause, PatchPod
-from everynode.decide.inplace.state import Stage, has_unfinished_update
+from everynode.decide.inplace.diff import Recreate
+from everynode.decide.inplace.state import InPlaceStage, has_unfinished_update
 from everynode.decide.inplace.update import (
     IN_PLACE_TIMEOUT,
     SAME_IMAGE_TIMEOUT,
     Done,
     NextStep,
-    Recreate,
     Wait,
     maintenance_patch,
     next_step,
@@ -235,7 +235,7 @@ def test_a_restart_of_the_old_image_is_not_the_update() -> None:
     machine = updating()
     machine.restart()
     machine.wait(SAME_IMAGE_TIMEOUT - 1)
-    assert step(machine, "image") == Wait(NOW + SAME_IMAGE_TIMEOUT, Stage.RESTARTING.value)
+    assert step(machine, "image") == Wait(NOW + SAME_IMAGE_TIMEOUT, InPlaceStage.RESTARTING.value)
     machine.run()
     drive(machine, "image")
     check(machine, "image")
@@ -244,7 +244,7 @@ def test_a_restart_of_the_old_image_is_not_the_update() -> None:
 def test_two_tags_of_one_image_are_told_apart_by_the_restart() -> None:
     # A runtime names one tag of an image: nothing but the container's id changes.
     machine = updating()
-    assert step(machine, "image") == Wait(NOW + IN_PLACE_TIMEOUT, Stage.RESTARTING.value)
+    assert step(machine, "image") == Wait(NOW + IN_PLACE_TIMEOUT, InPlaceStage.RESTARTING.value)
     machine.restart()
     machine.wait(SAME_IMAGE_TIMEOUT)
     last = step(machine, "image")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.decide.ledger import Ledger
 from everynode.decide.node.assessment import NO_COUNTS, NodeCounts, Queue
-from tests.support.fleet import NEW, OLD, judge_node, make, pod, see
+from tests.support.fleet import NEW, OLD, assess, make, pod, see
 
 
 def test_the_sums_of_a_fleet_are_the_sum_of_its_counts() -> None:
@@ -20,5 +20,5 @@ def test_an_empty_count_adds_nothing() -> None:
 
 
 def test_a_node_that_wants_nothing_waits_nowhere() -> None:
-    assert not judge_node(make(), see("n1", pod(NEW))).queue
+    assert not assess(make(), see("n1", pod(NEW))).queue
     assert not Queue.NONE

@@ -9,7 +9,7 @@ from everynode.api.objects import Node, NodeCondition, Pod
 from everynode.decide.node import reasons
 from everynode.decide.node.assessment import Queue
 from everynode.decide.view import NodeView
-from tests.support.fleet import NEW, NOW, OLD, acts, judge_node, make, node, pod, see
+from tests.support.fleet import NEW, NOW, OLD, acts, assess, make, node, pod, see
 
 ASIDE = [each for each in keys.NODE_LIFECYCLE if each != keys.MAINTENANCE_PLANNED]
 
@@ -38,7 +38,7 @@ def ended(name: str, reason: str, at: float) -> Pod:
 
 @pytest.mark.parametrize("condition", ASIDE)
 def test_a_node_in_maintenance_is_left_alone_and_named(condition: str) -> None:
-    made = judge_node(make(), maintained("n1", condition))
+    made = assess(make(), maintained("n1", condition))
     assert (made.queue, made.reason.code) == (Queue.NONE, reasons.MAINTENANCE)
     assert condition in made.reason.text
     assert acts(make(), maintained("n9", condition), old("n1")) == ["delete n1 agent-n1-v1 Update"]
@@ -91,7 +91,7 @@ def test_288_nodes_with_20_in_maintenance_finish_on_the_others() -> None:
 
 def test_no_pod_is_created_on_a_node_that_shuts_down() -> None:
     shuts_down = marked("n1", keys.NODE_SHUTDOWN, ready="False")
-    assert judge_node(make(), see(shuts_down)).reason.code == reasons.MAINTENANCE
+    assert assess(make(), see(shuts_down)).reason.code == reasons.MAINTENANCE
     assert acts(make(), see(shuts_down)) == []
     assert len(acts(make(), see(marked("n1", "MaintenanceInProgress")))) == 1
 
@@ -101,7 +101,7 @@ def test_a_shutdown_that_no_condition_announces_is_waited_for(reason: str) -> No
     gone = ended("n1", reason, NOW - 299)
     plan = make()
     assert acts(plan, see(node("n1", ready="False"), gone)) == []
-    assert judge_node(plan, see(node("n1", ready="False"), gone)).wake_at == NOW + 1
+    assert assess(plan, see(node("n1", ready="False"), gone)).wake_at == NOW + 1
     assert len(acts(plan, see(node("n1", ready="False"), gone), now=NOW + 1)) == 1
     assert len(acts(plan, see("n1", gone))) == 1  # it is Ready again: the ordinary back-off
     other = ended("n1", "Evicted", NOW - 299)

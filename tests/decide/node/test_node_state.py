@@ -12,7 +12,7 @@ from everynode.decide.node.assessment import NodeCounts
 from everynode.decide.node.node_state import held_revision
 from everynode.decide.pods.own_pods import OwnPods
 from everynode.decide.view import NodeView, OwnWrite, WriteKind
-from tests.support.fleet import GPU, NEW, NOW, OLD, judge_node, make, node, pod, revision, see
+from tests.support.fleet import GPU, NEW, NOW, OLD, assess, make, node, pod, revision, see
 
 SURGE = UpdateStrategy(max_unavailable=IntOrPercent(0), max_surge=IntOrPercent(1))
 PREPARING = {keys.LIFECYCLE_STATE: keys.PREPARING_DELETE}
@@ -20,12 +20,12 @@ SILENT = node("n1", ready="Unknown")
 
 
 def cost(view: NodeView, **more: Any) -> tuple[int, int, int]:
-    made = judge_node(more.pop("plan", make()), view, **more).counts
+    made = assess(more.pop("plan", make()), view, **more).counts
     return made.down, made.under_way, made.target_available
 
 
 def lost(view: NodeView) -> tuple[int, int, int, int]:
-    made: NodeCounts = judge_node(make(), view).counts
+    made: NodeCounts = assess(make(), view).counts
     assert (made.down, made.under_way, made.target_available) == (0, 0, 0)
     return (
         made.unreachable,
@@ -117,10 +117,10 @@ def test_two_pods_are_counted_also_while_one_goes_or_comes() -> None:
         see("n1", going, pod(NEW)),
         see("n1", pod(OLD), writes=(coming,)),
     ):
-        assert judge_node(plan, view).counts.two_pods == 1
+        assert assess(plan, view).counts.two_pods == 1
     for view in (see("n1", pod(OLD)), see("n1", pod(NEW), pod(OLD, phase="Failed"))):
-        assert judge_node(plan, view).counts.two_pods == 0
-    assert judge_node(plan, see(SILENT, pod(OLD), pod(NEW))).counts.unreachable_two_pods == 1
+        assert assess(plan, view).counts.two_pods == 0
+    assert assess(plan, see(SILENT, pod(OLD), pod(NEW))).counts.unreachable_two_pods == 1
 
 
 def test_a_held_node_lives_by_the_pod_that_serves_before_one_that_goes() -> None:

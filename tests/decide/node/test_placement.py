@@ -15,8 +15,8 @@ from tests.support.fleet import (
     NOW,
     OLD,
     acts,
+    assess,
     decide,
-    judge_node,
     make,
     node,
     pod,
@@ -68,14 +68,14 @@ def test_with_on_delete_a_lost_pod_comes_back_at_the_target() -> None:
 
 def test_a_terminating_pod_is_waited_for() -> None:
     going = pod(deleting=NOW + 30)
-    made = judge_node(make(), see("n1", going))
+    made = assess(make(), see("n1", going))
     assert made.steps == ()
     assert made.reason.code == reasons.TERMINATING
     assert made.wake_at == NOW + 90
 
 
 def test_a_pod_that_does_not_end_is_named_as_stuck() -> None:
-    made = judge_node(make(), see("n1", pod(deleting=NOW - 60)))
+    made = assess(make(), see("n1", pod(deleting=NOW - 60)))
     assert made.reason.code == reasons.STUCK
 
 
@@ -116,7 +116,7 @@ def test_a_pod_on_a_node_that_must_not_keep_it_is_deleted() -> None:
     assert acts(make(new=FUSSY), see("n1", pod(NEW))) == ["delete n1 agent-n1-v2 Misplaced"]
 
 
-def test_a_held_node_is_judged_by_the_revision_it_holds() -> None:
+def test_a_held_node_is_evaluated_by_the_revision_it_holds() -> None:
     assert acts(make(new=FUSSY, strategy=PAUSED), see("n1", pod(OLD))) == []
 
 
@@ -125,7 +125,7 @@ def test_a_node_in_scope_that_the_target_does_not_want_is_emptied() -> None:
 
 
 def test_a_node_that_must_not_have_a_pod_and_has_none_says_why() -> None:
-    made = judge_node(make(new=FUSSY), see("n1"))
+    made = assess(make(new=FUSSY), see("n1"))
     assert (made.queue, made.reason.code) == (Queue.NONE, reasons.NOT_ELIGIBLE)
     assert made.reason.text == "node selector disk=ssd does not match"
 
@@ -191,7 +191,7 @@ def test_an_ended_pod_is_replaced_under_another_name_before_it_is_deleted() -> N
 
 def test_the_replacement_waits_for_the_back_off() -> None:
     ended = pod(NEW, phase="Failed", ended=NOW - 3, failures="3@v2", created=NOW - 20)
-    made = judge_node(make(), see("n1", ended))
+    made = assess(make(), see("n1", ended))
     assert made.steps == ()
     assert made.reason.code == reasons.BACKOFF
     assert made.reason.text.startswith("its pod ended 4 times in a row; the next one is created at")
@@ -249,7 +249,7 @@ def test_a_hooked_pod_is_marked_before_it_is_deleted() -> None:
 
 def test_a_marked_pod_waits_for_its_hook() -> None:
     plan = make(new=FUSSY, pre_delete=HOOK)
-    made = judge_node(plan, see("n1", pod(OLD, labels={**HOLD, **PREPARING})))
+    made = assess(plan, see("n1", pod(OLD, labels={**HOLD, **PREPARING})))
     assert made.steps == ()
     assert made.reason.code == reasons.HOOK
 

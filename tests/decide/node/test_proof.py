@@ -15,7 +15,7 @@ from everynode.api.times import format_time
 from everynode.decide.inplace.state import InPlaceState, LastStatus, write_state
 from everynode.decide.node import reasons
 from everynode.decide.node.proof import proven_at, steady_at
-from tests.support.fleet import NEW, NOW, OLD, acts, at, judge_node, make, pod, see
+from tests.support.fleet import NEW, NOW, OLD, acts, assess, at, make, pod, see
 
 BOTH = pytest.mark.parametrize("flavour", [Flavour.NATIVE, Flavour.ADVANCED])
 SURGE = UpdateStrategy(max_unavailable=IntOrPercent(0), max_surge=IntOrPercent(1))
@@ -104,10 +104,10 @@ def test_a_restarted_target_holds_its_slot_until_it_runs_for_five_minutes(
 
 
 def test_a_restarted_target_says_so() -> None:
-    judged = judge_node(make(), see("n9", restarted(NOW - 10)))
-    assert judged.reason.code == reasons.RESTARTED
-    assert judged.wake_at == NOW + 290
-    assert judged.counts.available == 1  # the status counts as Kubernetes does
+    made = assess(make(), see("n9", restarted(NOW - 10)))
+    assert made.reason.code == reasons.RESTARTED
+    assert made.wake_at == NOW + 290
+    assert made.counts.available == 1  # the status counts as Kubernetes does
 
 
 def test_a_surge_ends_when_the_target_is_proven_here_or_elsewhere() -> None:

@@ -56,4 +56,4 @@ def test_texts_are_one_short_line() -> None:
 
 
 def test_no_code_is_both_quiet_and_moving() -> None:
-    assert not reasons.IDLE & reasons.PROGRESSING
+    assert not reasons.IDLE_CODES & reasons.PROGRESSING_CODES

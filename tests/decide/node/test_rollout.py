@@ -24,8 +24,8 @@ from tests.support.fleet import (
     NOW,
     OLD,
     acts,
+    assess,
     at,
-    judge_node,
     make,
     node,
     pod,
@@ -152,7 +152,7 @@ def test_a_target_that_had_its_time_holds_up_no_cure() -> None:
     waiting = news("n2", ready=False, created=NOW - 309)
     plan = make(min_ready_seconds=10)
     assert acts(plan, *sick, *waiting) == []
-    assert judge_node(plan, waiting[0]).wake_at == NOW + 1
+    assert assess(plan, waiting[0]).wake_at == NOW + 1
     assert acts(plan, *sick, *waiting, now=NOW + 1) == deleted("n1")
 
 
@@ -168,7 +168,7 @@ def silent(name: str, hash: str = OLD, *, ready: bool = False) -> NodeView:
 
 
 def test_pods_on_a_silent_node_are_not_taken() -> None:
-    made = judge_node(make(), silent("n1"))
+    made = assess(make(), silent("n1"))
     assert (made.queue, made.reason.code) == (Queue.NONE, reasons.NODE_NOT_READY)
 
 
@@ -230,7 +230,7 @@ def test_a_pod_goes_only_if_its_own_revision_tolerated_the_taint() -> None:
 
 def test_a_pod_that_could_not_come_back_is_not_taken() -> None:
     view = see(node("n1", taints=(GPU,)), pod(OLD))
-    made = judge_node(make(), view)
+    made = assess(make(), view)
     assert (made.queue, made.reason.code) == (Queue.NONE, reasons.TAINTED)
     assert "taint gpu=true:NoSchedule is not tolerated" in made.reason.text
 
@@ -279,7 +279,7 @@ def test_the_old_pod_goes_when_the_new_one_is_available() -> None:
     assert acts(make(strategy=SURGE), view) == ["delete n1 agent-n1-v1 Surged"]
     waiting = make(strategy=SURGE, min_ready_seconds=2000)
     assert acts(waiting, view) == []
-    assert judge_node(waiting, view).wake_at == NOW - 1000 + 2000
+    assert assess(waiting, view).wake_at == NOW - 1000 + 2000
 
 
 def test_an_old_pod_that_is_not_ready_need_not_wait_for_the_new_one() -> None:
@@ -313,7 +313,7 @@ def test_with_surge_a_new_pod_comes_beside_a_terminating_one() -> None:
 
 def test_nothing_is_surged_while_another_pod_is_still_going() -> None:
     going = pod(OLD, name="other", deleting=NOW + 30)
-    made = judge_node(make(strategy=SURGE), see("n1", pod(OLD), going))
+    made = assess(make(strategy=SURGE), see("n1", pod(OLD), going))
     assert (made.queue, made.reason.code) == (Queue.NONE, reasons.TERMINATING)
 
 
@@ -331,7 +331,7 @@ def test_a_shared_host_port_starts_nothing() -> None:
         new=revision(NEW, template=template(containers=containers, hostPID=True)),
     )
     for view in (*olds("n1"), *olds("n2", ready=False)):
-        made = judge_node(plan, view)
+        made = assess(plan, view)
         assert (made.queue, made.reason.code) == (Queue.NONE, reasons.SURGE_CANNOT_FIT)
     going = see("n3", pod(NEW, on="n3", deleting=NOW + 30))
     assert acts(plan, going) == []
@@ -341,7 +341,7 @@ def test_an_ended_surge_pod_keeps_its_back_off() -> None:
     plan = make(strategy=SURGE)
     ended = pod(NEW, phase="Failed", ended=NOW - 3, failures="2@v2", created=NOW - 20)
     view = see("n1", pod(OLD), ended)
-    made = judge_node(plan, view)
+    made = assess(plan, view)
     assert (made.steps, made.reason.code) == ((), reasons.BACKOFF)
     assert acts(plan, view, now=NOW + 1) == ["create n1 v2 Surge"]
 
@@ -406,7 +406,7 @@ def test_tainted_nodes_in_place_stay_within_the_budget() -> None:
 
 def test_a_pod_taken_out_of_service_is_carried_on_without_asking_again() -> None:
     begun = gated("n1", open=False, reason="StartInPlaceUpdate")
-    made = judge_node(make(strategy=IN_PLACE), begun)
+    made = assess(make(strategy=IN_PLACE), begun)
     assert (made.queue, made.counts.under_way, made.counts.down) == (Queue.MAINTAIN, 1, 1)
     assert acts(make(strategy=IN_PLACE), begun, gated("n2")) == ["patch n1 agent-n1-v1 InPlace"]
 
@@ -449,14 +449,14 @@ def changing(begun: float, *, open: bool = False) -> NodeView:
 
 
 def test_an_update_in_place_is_looked_at_again_when_its_time_is_over() -> None:
-    made = judge_node(make(strategy=IN_PLACE, min_ready_seconds=40), changing(NOW - 350))
+    made = assess(make(strategy=IN_PLACE, min_ready_seconds=40), changing(NOW - 350))
     assert (made.queue, made.reason.code) == (Queue.NONE, reasons.IN_PLACE)
     assert made.wake_at == NOW + 250
 
 
 def test_an_update_that_came_to_nothing_on_a_tainted_node_is_left_and_named() -> None:
     [stuck] = changing(NOW - 600).pods
-    made = judge_node(make(strategy=IN_PLACE), see(node("n1", taints=(GPU,)), stuck))
+    made = assess(make(strategy=IN_PLACE), see(node("n1", taints=(GPU,)), stuck))
     assert (made.queue, made.reason.code) == (Queue.NONE, reasons.TAINTED)
 
 
@@ -470,7 +470,7 @@ def test_a_pod_whose_resize_is_refused_for_good_is_recreated() -> None:
 @pytest.mark.parametrize("open", [True, False])
 def test_an_update_that_came_to_nothing_is_recreated_within_the_budget(open: bool) -> None:
     view = changing(NOW - 600, open=open)
-    made = judge_node(make(strategy=IN_PLACE), view)
+    made = assess(make(strategy=IN_PLACE), view)
     assert made.queue is (Queue.UPDATE_READY_NO_BUDGET if open else Queue.REPLACE_UNREADY)
     assert made.reason.text.startswith("recreated: not updated in place within 10 minutes")
     assert acts(make(strategy=IN_PLACE), view) == ["delete n1 agent-n1-v2 Update"]

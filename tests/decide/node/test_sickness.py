@@ -9,7 +9,7 @@ from everynode.api.objects import Pod
 from everynode.decide.actions import CreatePod, DeletePod
 from everynode.decide.node import reasons
 from everynode.decide.node.sickness import sick_at
-from tests.support.fleet import NEW, NOW, OLD, acts, at, decide, judge_node, make, node, pod, see
+from tests.support.fleet import NEW, NOW, OLD, acts, assess, at, decide, make, node, pod, see
 
 SURGE = UpdateStrategy(max_unavailable=IntOrPercent(0), max_surge=IntOrPercent(1))
 
@@ -76,7 +76,7 @@ def noted(made: Pod, target: str = NEW) -> Pod:
     return msgspec.structs.replace(made, metadata=metadata)
 
 
-def in_vain(*, target: str = NEW, created: float = NOW - 300) -> Pod:
+def not_available_in_time(*, target: str = NEW, created: float = NOW - 300) -> Pod:
     return noted(pod(NEW, on="n9", ready=False, created=created, since=created), target)
 
 
@@ -108,14 +108,14 @@ def test_the_note_goes_on_to_the_successor_of_a_failed_pod() -> None:
 
 def test_a_node_that_was_sick_before_no_longer_takes_the_only_slot() -> None:
     old, taken = see("n1", pod(OLD)), ["delete n1 agent-n1-v1 Update"]
-    assert acts(make(), old, see(NOT_READY, in_vain())) == taken
-    assert acts(make(), old, see(NOT_READY, in_vain(created=NOW - 299))) == []
-    assert acts(make(), old, see(node("n9"), in_vain())) == []
-    assert acts(make(), old, see(NOT_READY, in_vain(target=OLD))) == []
+    assert acts(make(), old, see(NOT_READY, not_available_in_time())) == taken
+    assert acts(make(), old, see(NOT_READY, not_available_in_time(created=NOW - 299))) == []
+    assert acts(make(), old, see(node("n9"), not_available_in_time())) == []
+    assert acts(make(), old, see(NOT_READY, not_available_in_time(target=OLD))) == []
 
 
 def test_it_is_named() -> None:
-    reason = judge_node(make(), see(NOT_READY, in_vain())).reason
+    reason = assess(make(), see(NOT_READY, not_available_in_time())).reason
     assert reason.code == reasons.NODE_NOT_READY
     assert "as before the update" in reason.text
 

@@ -18,10 +18,10 @@ def test_a_delete_carries_the_uid_of_the_pod_that_was_evaluated() -> None:
     assert (action.uid, action.resource_version) == ("uid-agent-n1-v1", "1")
 
 
-def test_strangers_that_hold_the_name_make_another_one() -> None:
-    [action] = decide(make(), [see("n1", strangers=("someone",))]).actions
+def test_foreign_pods_that_hold_the_name_make_another_one() -> None:
+    [action] = decide(make(), [see("n1", name_holders=("foreign",))]).actions
     assert isinstance(action, CreatePod)
-    assert action.name == pod_name("agent", "ds", "n1", NEW, (), ("someone",))
+    assert action.name == pod_name("agent", "ds", "n1", NEW, (), ("foreign",))
     assert action.body["metadata"]["name"] == action.name
 
 

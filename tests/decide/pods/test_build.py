@@ -166,7 +166,7 @@ def test_a_cluster_autoscaler_is_told_that_an_advanced_pod_is_a_daemon_pod() -> 
 
 
 def test_the_name_follows_what_is_replaced_and_who_is_in_the_way() -> None:
-    body = built(advanced(template()), replaced=("a",), strangers=("b",))
+    body = built(advanced(template()), replaced=("a",), name_holders=("b",))
     assert body["metadata"]["name"] == pod_name("agent", "ds-uid", "n1", "abc", ("a",), ("b",))
 
 

@@ -23,9 +23,9 @@ def test_a_name_is_a_dns_label(ds: str, node: str, replaced: list[str], others: 
 
 
 @given(st.permutations(["a", "b", "c"]), st.permutations(["x", "y"]))
-def test_the_order_of_uids_does_not_matter(replaced: list[str], strangers: list[str]) -> None:
+def test_the_order_of_uids_does_not_matter(replaced: list[str], name_holders: list[str]) -> None:
     expected = pod_name("agent", "uid", "n1", "rev", ("a", "b", "c"), ("x", "y"))
-    assert pod_name("agent", "uid", "n1", "rev", replaced, strangers) == expected
+    assert pod_name("agent", "uid", "n1", "rev", replaced, name_holders) == expected
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_a_malformed_template_has_no_images(broken: bytes) -> None:
     assert new_images(broken, template()) == (ImagePull("registry.example/agent:1"),)
 
 
-# --- Pullers -----------------------------------------------------------------------------------
+# --- Pull pods ---------------------------------------------------------------------------------
 
 
 def place(

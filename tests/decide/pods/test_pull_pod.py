@@ -70,9 +70,9 @@ def test_a_pull_pod_is_deleted_with_its_daemonset_and_is_no_daemon_pod() -> None
     (owner,) = body["metadata"]["ownerReferences"]
     assert owner["uid"] == "ds-uid"
     assert owner["controller"] is False
-    assert body["metadata"]["labels"] == {keys.PULLER: "ds-uid"}
-    by_puller_label = LabelSelector({keys.PULLER: "ds-uid"})
-    assert claim(advanced(template(), selector=by_puller_label), read_pod(body)) is Claim.IGNORE
+    assert body["metadata"]["labels"] == {keys.PULL_POD_OWNER: "ds-uid"}
+    by_pull_pod_label = LabelSelector({keys.PULL_POD_OWNER: "ds-uid"})
+    assert claim(advanced(template(), selector=by_pull_pod_label), read_pod(body)) is Claim.IGNORE
 
 
 def test_each_node_and_revision_has_its_own_pull_pod() -> None:

@@ -58,7 +58,7 @@ def orphan(**metadata: Any) -> Pod:
         (KRUISE, orphan(labels={"app": "other"}), Claim.IGNORE),
         (KRUISE, orphan(namespace="elsewhere"), Claim.IGNORE),
         (KRUISE, orphan(deletionTimestamp=format_time(NOW)), Claim.IGNORE),
-        (KRUISE, orphan(labels={"app": "agent", keys.PULLER: "ds-uid"}), Claim.IGNORE),
+        (KRUISE, orphan(labels={"app": "agent", keys.PULL_POD_OWNER: "ds-uid"}), Claim.IGNORE),
         (KRUISE, pod(metadata={"labels": {"app": "other"}}), Claim.RELEASE),
         (advanced(template(), metadata=DELETING), orphan(), Claim.IGNORE),
         (advanced(template(), metadata=DELETING), pod(), Claim.OWN),

@@ -364,7 +364,7 @@ def test_a_name_that_means_something_else_is_a_collision() -> None:
     assert choice.target.hash == revision_hash(TWO, 1)
 
 
-def test_a_name_that_a_stranger_holds_is_a_collision_too() -> None:
+def test_a_name_that_a_foreign_revision_holds_is_a_collision_too() -> None:
     taken = (f"agent-{revision_hash(ONE, None)}", f"agent-{revision_hash(ONE, 1)}")
     choice = choose_target(native(ONE), [], {}, taken=taken)
     assert choice.collision_count == 2

@@ -153,7 +153,7 @@ def in_pieces(data: bytes, size: int = 1000) -> list[bytes]:
 
 
 LINE = b"X-Long: " + b"x" * 990 + b"\r\n"
-ENDLESS = {
+UNBOUNDED = {
     "one field": b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * MAX_HEAD_BYTES,
     "words beside the status": b"HTTP/1.1 200 " + b"x" * MAX_HEAD_BYTES,
     "long fields": b"HTTP/1.1 200 OK\r\n" + LINE * (MAX_HEAD_BYTES // 1000 + 2),
@@ -165,15 +165,15 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("what", ENDLESS)
+@pytest.mark.parametrize("what", UNBOUNDED)
 @pytest.mark.parametrize("size", [100, 1000, 60_000])
 def test_what_has_no_end_is_refused_in_whatever_pieces_it_comes(what: str, size: int) -> None:
     with pytest.raises(HttpError):
-        fed(*in_pieces(ENDLESS[what], size))
+        fed(*in_pieces(UNBOUNDED[what], size))
 
 
 def test_a_whole_head_that_is_too_long_is_refused_as_well() -> None:
-    head = ENDLESS["long fields"] + b"Content-Length: 0\r\n\r\n"
+    head = UNBOUNDED["long fields"] + b"Content-Length: 0\r\n\r\n"
     with pytest.raises(HttpError, match="the head of the response is too long"):
         fed(head)
 

@@ -39,7 +39,7 @@ def authority() -> Authority:
 
 
 class Server:
-    """Tells what it was asked, by whom, and in which words."""
+    """Records each request, its user and its headers."""
 
     def __init__(self) -> None:
         self.token = ""
@@ -226,7 +226,7 @@ async def test_our_own_expired_certificate_is_named(tmp_path: Path, authority: A
     pair = authority.issue("ada", end=end)
     identity = Identity(key_pair=KeyPair(pair.certificate, pair.key))
     async with serving() as server:
-        server.token = "somebody else's"
+        server.token = "another user's"
         async with talking(ClusterConfig(server.url, StaticCredentials(identity))) as transport:
             with pytest.raises(TransportError, match="our client certificate has expired"):
                 await transport.send(Request("GET", "/x"))

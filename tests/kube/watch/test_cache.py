@@ -54,7 +54,7 @@ def test_objects_are_found_by_key_and_by_index() -> None:
     assert cache.get("n/b") is not None
     assert list(cache.by("node", "x")) == ["n/a", "n/c"]
     assert list(cache.by("owner", "d")) == ["n/a", "n/b"]
-    assert list(cache.by("owner", "nobody")) == []
+    assert list(cache.by("owner", "missing")) == []
 
 
 def test_an_object_moves_from_one_index_entry_to_another() -> None:

@@ -11,7 +11,7 @@ from everynode.kube.watch.interrupt import Interrupt, TimeLimit
 from tests.support.scripted_server import ManualClock
 
 
-async def _for_ever() -> None:
+async def _forever() -> None:
     await asyncio.get_running_loop().create_future()
 
 
@@ -23,7 +23,7 @@ async def test_an_interrupt_ends_the_block_but_not_the_task() -> None:
     alarm = Interrupt()
     soon(alarm.trigger)
     with alarm:
-        await _for_ever()
+        await _forever()
     await asyncio.sleep(0)  # nothing is left of the cancellation
     task = asyncio.current_task()
     assert task is not None
@@ -35,7 +35,7 @@ async def test_an_interrupt_can_be_used_again_for_the_next_block() -> None:
     for _ in range(2):
         soon(alarm.trigger)
         with alarm:
-            await _for_ever()
+            await _forever()
 
 
 async def test_an_interrupt_outside_a_block_does_nothing() -> None:
@@ -58,7 +58,7 @@ async def test_failure_on_the_way_out_passes_and_leaves_no_cancellation() -> Non
     async def work() -> None:
         with alarm:
             try:
-                await _for_ever()
+                await _forever()
             finally:
                 raise ValueError("no")
 
@@ -75,7 +75,7 @@ async def test_a_cancelled_task_ends_even_if_it_is_interrupted_as_well() -> None
 
     async def work() -> None:
         with alarm:
-            await _for_ever()
+            await _forever()
 
     task = asyncio.create_task(work())
     await asyncio.sleep(0)
@@ -92,7 +92,7 @@ async def test_an_inner_interrupt_does_not_swallow_an_outer_one() -> None:
     async def work() -> None:
         with outer:
             with inner:
-                await _for_ever()
+                await _forever()
             went_on.append(True)
 
     soon(outer.trigger)
@@ -109,7 +109,7 @@ async def test_two_interrupts_at_once_end_the_outer_block() -> None:
     soon(outer.trigger)
     with outer:
         with inner:
-            await _for_ever()
+            await _forever()
         raise AssertionError("it went on")
 
 

@@ -26,17 +26,17 @@ from everynode.kube.watch.states import (
     Position,
     Refused,
     Silent,
-    State,
+    WatchState,
     advance,
     backoff,
 )
 
 STREAM = Position()
-LIST = Position(State.LIST, watch_list=False)
-SECOND_PAGE = Position(State.LIST, token="2", watch_list=False)
-WATCH = Position(State.WATCH, "7")
-POLLED = Position(State.WATCH, "7", watch_list=False)  # of a server without watch-list
-TIRED = Position(State.WATCH, "7", failures=MAX_REFUSALS)
+LIST = Position(WatchState.LIST, watch_list=False)
+SECOND_PAGE = Position(WatchState.LIST, token="2", watch_list=False)
+WATCH = Position(WatchState.WATCH, "7")
+POLLED = Position(WatchState.WATCH, "7", watch_list=False)  # of a server without watch-list
+TIRED = Position(WatchState.WATCH, "7", failures=MAX_REFUSALS)
 
 
 def refusal(kind: type[KubeError], code: int) -> KubeError:
@@ -47,52 +47,52 @@ def refusal(kind: type[KubeError], code: int) -> KubeError:
     ("position", "outcome", "state", "version", "token", "watch_list"),
     [
         # All goes well.
-        (STREAM, ListComplete("9"), State.WATCH, "9", "", True),
-        (LIST, PageRead("9", "2"), State.LIST, "", "2", False),
-        (SECOND_PAGE, PageRead("9", "3"), State.LIST, "", "3", False),
-        (SECOND_PAGE, PageRead("9"), State.WATCH, "9", "", False),
-        (WATCH, Ended("9", 300, True), State.WATCH, "9", "", True),
-        (WATCH, Ended("7", 300, False), State.WATCH, "7", "", True),
+        (STREAM, ListComplete("9"), WatchState.WATCH, "9", "", True),
+        (LIST, PageRead("9", "2"), WatchState.LIST, "", "2", False),
+        (SECOND_PAGE, PageRead("9", "3"), WatchState.LIST, "", "3", False),
+        (SECOND_PAGE, PageRead("9"), WatchState.WATCH, "9", "", False),
+        (WATCH, Ended("9", 300, True), WatchState.WATCH, "9", "", True),
+        (WATCH, Ended("7", 300, False), WatchState.WATCH, "7", "", True),
         # Streams that stop.
-        (WATCH, Ended("7", 0.1, False), State.WATCH, "7", "", True),
-        (WATCH, Silent("9"), State.WATCH, "9", "", True),
-        (WATCH, Broken("9", "reset"), State.WATCH, "9", "", True),
-        (STREAM, Ended("", 300, True), State.LIST, "", "", False),
-        (STREAM, Silent(""), State.LIST, "", "", False),
-        (STREAM, Broken("8", "reset", True), State.WATCH_LIST, "", "", True),
-        (SECOND_PAGE, Broken("", "reset"), State.LIST, "", "2", False),
+        (WATCH, Ended("7", 0.1, False), WatchState.WATCH, "7", "", True),
+        (WATCH, Silent("9"), WatchState.WATCH, "9", "", True),
+        (WATCH, Broken("9", "reset"), WatchState.WATCH, "9", "", True),
+        (STREAM, Ended("", 300, True), WatchState.LIST, "", "", False),
+        (STREAM, Silent(""), WatchState.LIST, "", "", False),
+        (STREAM, Broken("8", "reset", True), WatchState.WATCH_LIST, "", "", True),
+        (SECOND_PAGE, Broken("", "reset"), WatchState.LIST, "", "2", False),
         # Refusals of the initial stream.
-        (STREAM, Refused("", refusal(Invalid, 422)), State.LIST, "", "", False),
-        (STREAM, Refused("", refusal(Invalid, 400)), State.LIST, "", "", False),
-        (STREAM, Refused("", refusal(Forbidden, 403)), State.WATCH_LIST, "", "", True),
-        (STREAM, Refused("", refusal(TooManyRequests, 429)), State.WATCH_LIST, "", "", True),
-        (STREAM, Refused("", refusal(Unavailable, 500)), State.LIST, "", "", True),
-        (STREAM, Refused("", refusal(Unavailable, 503)), State.LIST, "", "", True),
-        (STREAM, Refused("", refusal(NotServed, 404)), State.WATCH_LIST, "", "", True),
+        (STREAM, Refused("", refusal(Invalid, 422)), WatchState.LIST, "", "", False),
+        (STREAM, Refused("", refusal(Invalid, 400)), WatchState.LIST, "", "", False),
+        (STREAM, Refused("", refusal(Forbidden, 403)), WatchState.WATCH_LIST, "", "", True),
+        (STREAM, Refused("", refusal(TooManyRequests, 429)), WatchState.WATCH_LIST, "", "", True),
+        (STREAM, Refused("", refusal(Unavailable, 500)), WatchState.LIST, "", "", True),
+        (STREAM, Refused("", refusal(Unavailable, 503)), WatchState.LIST, "", "", True),
+        (STREAM, Refused("", refusal(NotServed, 404)), WatchState.WATCH_LIST, "", "", True),
         # Refusals of pages.
-        (SECOND_PAGE, Refused("", refusal(Gone, 410)), State.LIST, "", "", False),
-        (SECOND_PAGE, Refused("", refusal(Unavailable, 500)), State.LIST, "", "2", False),
-        (LIST, Refused("", refusal(Invalid, 400)), State.LIST, "", "", False),
+        (SECOND_PAGE, Refused("", refusal(Gone, 410)), WatchState.LIST, "", "", False),
+        (SECOND_PAGE, Refused("", refusal(Unavailable, 500)), WatchState.LIST, "", "2", False),
+        (LIST, Refused("", refusal(Invalid, 400)), WatchState.LIST, "", "", False),
         # Refusals of watches.
-        (WATCH, Refused("9", refusal(Gone, 410)), State.WATCH_LIST, "", "", True),
-        (POLLED, Refused("9", refusal(Gone, 410)), State.LIST, "", "", False),
-        (WATCH, Refused("9", refusal(NotServed, 404)), State.WATCH_LIST, "", "", True),
-        (WATCH, Refused("9", refusal(Unavailable, 500)), State.WATCH, "9", "", True),
-        (WATCH, Refused("9", refusal(Unauthorized, 401)), State.WATCH, "9", "", True),
+        (WATCH, Refused("9", refusal(Gone, 410)), WatchState.WATCH_LIST, "", "", True),
+        (POLLED, Refused("9", refusal(Gone, 410)), WatchState.LIST, "", "", False),
+        (WATCH, Refused("9", refusal(NotServed, 404)), WatchState.WATCH_LIST, "", "", True),
+        (WATCH, Refused("9", refusal(Unavailable, 500)), WatchState.WATCH, "9", "", True),
+        (WATCH, Refused("9", refusal(Unauthorized, 401)), WatchState.WATCH, "9", "", True),
         # A server that is there and refuses our version again and again has lost it.
-        (TIRED, Refused("7", refusal(Unavailable, 504)), State.WATCH_LIST, "", "", True),
-        (TIRED, Refused("7", refusal(Invalid, 400)), State.WATCH_LIST, "", "", True),
+        (TIRED, Refused("7", refusal(Unavailable, 504)), WatchState.WATCH_LIST, "", "", True),
+        (TIRED, Refused("7", refusal(Invalid, 400)), WatchState.WATCH_LIST, "", "", True),
         # One that is overloaded, gone or shut says nothing about the version.
-        (TIRED, Refused("7", refusal(Unavailable, 503)), State.WATCH, "7", "", True),
-        (TIRED, Refused("7", refusal(Forbidden, 403)), State.WATCH, "7", "", True),
-        (TIRED, Broken("7", "refused"), State.WATCH, "7", "", True),
+        (TIRED, Refused("7", refusal(Unavailable, 503)), WatchState.WATCH, "7", "", True),
+        (TIRED, Refused("7", refusal(Forbidden, 403)), WatchState.WATCH, "7", "", True),
+        (TIRED, Broken("7", "refused"), WatchState.WATCH, "7", "", True),
     ],
 )
 def test_transitions(
     *,
     position: Position,
     outcome: Outcome,
-    state: State,
+    state: WatchState,
     version: str,
     token: str,
     watch_list: bool,
@@ -113,7 +113,7 @@ def test_transitions(
     ],
 )
 def test_success_forgets_the_failures_and_asks_again_at_once(outcome: Outcome) -> None:
-    state = State.LIST if isinstance(outcome, PageRead) else State.WATCH
+    state = WatchState.LIST if isinstance(outcome, PageRead) else WatchState.WATCH
     step = advance(Position(state, "7", failures=4), outcome)
     assert (step.position.failures, step.pause, step.trouble) == (0, 0.0, "")
 
@@ -129,18 +129,18 @@ def test_success_forgets_the_failures_and_asks_again_at_once(outcome: Outcome) -
     ],
 )
 def test_failures_in_a_row_take_longer_and_longer_pauses(outcome: Outcome) -> None:
-    pauses, position = [], Position(State.WATCH, "7", failures=1)
+    pauses, position = [], Position(WatchState.WATCH, "7", failures=1)
     for _ in range(8):
         step = advance(position, outcome)
         pauses.append(step.pause)
-        position = Position(State.WATCH, "7", failures=step.position.failures)
+        position = Position(WatchState.WATCH, "7", failures=step.position.failures)
     assert pauses == sorted(pauses)
     assert pauses[0] > 0
     assert pauses[-1] == MAX_BACKOFF
 
 
 def test_an_event_on_the_stream_resets_the_failure_count() -> None:
-    step = advance(Position(State.WATCH, "7", failures=6), Broken("9", "reset", heard=True))
+    step = advance(Position(WatchState.WATCH, "7", failures=6), Broken("9", "reset", heard=True))
     assert step.position.failures == 1
     assert step.pause == backoff(1)
 

@@ -87,9 +87,9 @@ kubectl wait pod -l app=web --for=condition=Ready --timeout=60s | sort
 # Made from words.
 kubectl create configmap words --from-literal=a=1 --from-literal=b=2
 kubectl create secret generic words --from-literal=a=1
-kubectl create serviceaccount somebody
+kubectl create serviceaccount reader
 kubectl create role reading --verb=get,list --resource=pods
-kubectl create rolebinding reading --role=reading --serviceaccount="$NAMESPACE":somebody
+kubectl create rolebinding reading --role=reading --serviceaccount="$NAMESPACE":reader
 kubectl create priorityclass words-"$NAMESPACE" --value=1000
 kubectl create pdb words --selector=app=words --min-available=1
 kubectl create deployment idle --image=idle:1 --replicas=0
@@ -99,10 +99,10 @@ kubectl scale deployment idle --replicas=0 --current-replicas=0 --dry-run=server
 ! kubectl scale deployment missing --replicas=1
 ! kubectl scale ds web --replicas=1
 kubectl get deployment idle --subresource=scale
-kubectl get cm,secret,sa,role,rolebinding,pdb -o name | grep -E 'words|somebody|reading'
+kubectl get cm,secret,sa,role,rolebinding,pdb -o name | grep -E 'words|reader|reading'
 kubectl get cm words -o yaml
 ! kubectl create configmap words --from-literal=a=1
-kubectl delete cm/words secret/words sa/somebody role/reading rolebinding/reading pdb/words deployment/idle
+kubectl delete cm/words secret/words sa/reader role/reading rolebinding/reading pdb/words deployment/idle
 kubectl delete priorityclass words-"$NAMESPACE"
 kubectl run single --image=single:1 --overrides='{"spec":{"nodeName":"node-0004"}}'
 kubectl wait pod/single --for=condition=Ready --timeout=60s

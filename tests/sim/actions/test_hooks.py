@@ -72,11 +72,13 @@ def test_an_update_does_not_wait_for_pull_pods_that_cannot_be_deleted() -> None:
     plan = SCENARIOS["stuck-puller"].plan
     _, world = play(plan)
     pods = [commit for commit in world.record.commits if commit.kind == "pods"]
-    pullers = [each for each in pods if keys.PULLER in (each.after or each.before).metadata.labels]
-    others = [each for each in pods if each not in pullers]
-    stuck = [each for each in pullers if each.after and each.after.terminating]
+    pull_pods = [
+        each for each in pods if keys.PULL_POD_OWNER in (each.after or each.before).metadata.labels
+    ]
+    others = [each for each in pods if each not in pull_pods]
+    stuck = [each for each in pull_pods if each.after and each.after.terminating]
     assert stuck
-    assert others[-1].time < plan.quiet_at <= pullers[-1].time
+    assert others[-1].time < plan.quiet_at <= pull_pods[-1].time
 
 
 def test_seeds_know_all_of_it() -> None:

@@ -24,7 +24,7 @@ PLAN = Plan(
 )
 
 
-def _judged(budget: dict[str, Any]) -> list[str]:
+def _violations(budget: dict[str, Any]) -> list[str]:
     """The violations of an eviction in a world with such a PodDisruptionBudget."""
     loop = SimLoop(PLAN.seed)
     world = World(loop, PLAN)
@@ -52,8 +52,8 @@ def _budget(least: int, app: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("least", "kept"), [(1, True), (2, True), (3, False)])
 def test_an_eviction_leaves_as_many_ready_as_the_budget_asks_for(least: int, kept: bool) -> None:
-    assert (_judged(_budget(least, "agent")) == []) is kept
+    assert (_violations(_budget(least, "agent")) == []) is kept
 
 
 def test_a_budget_of_other_pods_does_not_matter() -> None:
-    assert _judged(_budget(9, "other")) == []
+    assert _violations(_budget(9, "other")) == []

@@ -33,16 +33,16 @@ def test_what_the_fast_oracle_allows_the_oracle_allows(
     )
     loop = SimLoop(plan.seed)
     world = World(loop, plan)
-    budget, tallies = MaxUnavailable(world.record), fast_oracle.FastOracles(world.record)
-    seen = {"allowed": 0, "left to the referee": 0}
+    budget, oracles = MaxUnavailable(world.record), fast_oracle.FastOracles(world.record)
+    seen = {"allowed": 0, "left to the oracle": 0}
 
     def compare(commit: Commit) -> None:
         pod = disrupted_pod(commit) if by_controller(commit) else None
         if pod is not None and owner_uid(pod):
-            allowed = tallies.allows(commit, pod)
-            seen["allowed" if allowed else "left to the referee"] += 1
+            allowed = oracles.allows(commit, pod)
+            seen["allowed" if allowed else "left to the oracle"] += 1
             assert not allowed or budget._fault(commit, pod) == ""
-        tallies.observe(commit)
+        oracles.observe(commit)
 
     world.record.on_commit.append(compare)
     result = loop.run_until_complete(world.run())

@@ -12,7 +12,7 @@ from everynode.sim.checks.possible_views import by_controller
 from everynode.sim.checks.status_recount import (
     CurrentCounts,
     KnowledgeTooOld,
-    NodeCounts,
+    NodeShare,
     Recount,
     WriterKnowledge,
 )
@@ -86,7 +86,7 @@ def _changed(pod: Pod, **meta: object) -> Pod:
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, **meta))
 
 
-def _share(world: World, ds: DaemonSet, *pods: Pod) -> NodeCounts:
+def _share(world: World, ds: DaemonSet, *pods: Pod) -> NodeShare:
     node = next(iter(world.record.cluster.nodes.values()))
     return CurrentCounts(world.record, ds).of(node, pods)
 
@@ -114,12 +114,12 @@ def test_pods_of_others_count_nowhere(world: World, ds: DaemonSet, pod: Pod) -> 
     owner = pod.metadata.controller
     assert owner is not None
     theirs = _changed(pod, owner_references=(msgspec.structs.replace(owner, uid="another"),))
-    assert _share(world, ds, theirs) == NodeCounts(wanted=True)
-    assert _share(world, ds, _changed(pod, owner_references=())) == NodeCounts(wanted=True)
+    assert _share(world, ds, theirs) == NodeShare(wanted=True)
+    assert _share(world, ds, _changed(pod, owner_references=())) == NodeShare(wanted=True)
 
 
 def test_a_pod_without_its_label_counts_nowhere(world: World, ds: DaemonSet, pod: Pod) -> None:
-    assert _share(world, ds, _changed(pod, labels={})) == NodeCounts(wanted=True)
+    assert _share(world, ds, _changed(pod, labels={})) == NodeShare(wanted=True)
 
 
 def test_the_oldest_pod_stands_for_its_node(world: World, ds: DaemonSet, pod: Pod) -> None:

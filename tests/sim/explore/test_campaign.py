@@ -12,16 +12,16 @@ from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Plan
 
 
-def tally_of(jobs: int) -> CampaignTotals:
-    tally = CampaignTotals()
+def totals_of(jobs: int) -> CampaignTotals:
+    totals = CampaignTotals()
     for outcomes in run_in_parallel(play_seed, range(1, 7), jobs=jobs):
         for outcome in outcomes:
-            tally.add(outcome)
-    return tally
+            totals.add(outcome)
+    return totals
 
 
 def test_many_processes_report_the_same_as_one() -> None:
-    one, two = tally_of(1), tally_of(2)
+    one, two = totals_of(1), totals_of(2)
     assert one.runs == two.runs == 6
     assert one.trace == two.trace
     assert (one.seconds, one.commits, one.fault_counts) == (

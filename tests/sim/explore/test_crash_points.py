@@ -36,16 +36,16 @@ def quiet() -> Iterator[None]:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_crash_point_keeps_every_promise(name: str) -> None:
     plan = SCENARIOS[name].plan
-    tally = CampaignTotals()
+    totals = CampaignTotals()
     points = crash_points(plan)
     for point in points:
         for outcome in play_point((plan, point)):
-            tally.add(outcome)
-    told = [(each.result.name, each.result.violations) for each in tally.broken]
+            totals.add(outcome)
+    told = [(each.result.name, each.result.violations) for each in totals.broken]
     assert told == []
-    assert tally.runs == len(points)
+    assert totals.runs == len(points)
     fault_counts = sum(
-        number for what, number in tally.fault_counts.items() if what.startswith("crash-")
+        number for what, number in totals.fault_counts.items() if what.startswith("crash-")
     )
     assert fault_counts == len(points), "some requests were never made"
 

@@ -55,7 +55,7 @@ def test_a_plan_that_breaks_another_promise_stays_as_it_is() -> None:
     assert shrink(plan, "S2", most=10) == plan
 
 
-def with_happenings(*actions: Action, **rolling: object) -> Plan:
+def with_actions(*actions: Action, **rolling: object) -> Plan:
     return Plan(1, nodes=1, manifests=(daemonset(rolling=rolling),), actions=actions)
 
 
@@ -65,16 +65,16 @@ RELEASE = {"updateStrategy": {"rollingUpdate": {"partition": 0, "paused": False}
 
 
 def test_a_version_that_cannot_work_must_be_mended() -> None:
-    assert can_converge(with_happenings(UPDATE))
-    assert not can_converge(with_happenings(BAD))
-    assert can_converge(with_happenings(BAD, GOOD))
+    assert can_converge(with_actions(UPDATE))
+    assert not can_converge(with_actions(BAD))
+    assert can_converge(with_actions(BAD, GOOD))
 
 
 def test_nodes_must_not_be_held_at_a_version_that_cannot_work() -> None:
     release = Action("apply", at=8.0, args={"spec": RELEASE})
     pause = {"updateStrategy": {"rollingUpdate": {"paused": True}}}
     paused = Action("apply", at=6.0, args={"spec": pause})
-    assert not can_converge(with_happenings(BAD, GOOD, partition=1))
-    assert can_converge(with_happenings(BAD, release, GOOD, partition=1))
-    assert not can_converge(with_happenings(BAD, paused, GOOD))
-    assert can_converge(with_happenings(BAD, paused, release, GOOD))
+    assert not can_converge(with_actions(BAD, GOOD, partition=1))
+    assert can_converge(with_actions(BAD, release, GOOD, partition=1))
+    assert not can_converge(with_actions(BAD, paused, GOOD))
+    assert can_converge(with_actions(BAD, paused, release, GOOD))

@@ -87,4 +87,4 @@ def test_a_process_sees_its_own_writes_before_deletions_of_others() -> None:
     found = list(states.unsynced_states("revisions", first.version, second.actor))
     assert [set(state) for state, _ in found] == [both]
     assert not list(states.unsynced_states("revisions", lost.version, second.actor))
-    assert not list(states.unsynced_states("revisions", first.version, "somebody else"))
+    assert not list(states.unsynced_states("revisions", first.version, "another"))

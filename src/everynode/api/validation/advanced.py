@@ -44,13 +44,13 @@ SELECTOR: Final[FieldPath] = ("spec", "selector")
 STRATEGY: Final[FieldPath] = ("spec", "updateStrategy")
 ROLLING: Final[FieldPath] = (*STRATEGY, "rollingUpdate")
 
-NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+QUALIFIED_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _KEY_RULE: Final = (
     "a valid label key "
     + pattern_rule(
         "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
         "alphanumeric character",
-        NAME,
+        QUALIFIED_NAME,
         "MyName",
         "my.name",
         "123-abc",
@@ -60,7 +60,7 @@ _KEY_RULE: Final = (
 _VALUE_RULE: Final = pattern_rule(
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
     "'.', and must start and end with an alphanumeric character",
-    f"({NAME})?",
+    f"({QUALIFIED_NAME})?",
     "MyValue",
     "my_value",
     "12345",

@@ -22,14 +22,14 @@ _POD: Final = "spec.template.spec"
 _ROLLING: Final = "spec.updateStrategy.rollingUpdate"
 
 
-class Severity(enum.Enum):
+class Severity(enum.StrEnum):
     """How bad a finding is."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
-class Finding(msgspec.Struct, frozen=True):
+class LintFinding(msgspec.Struct, frozen=True):
     """One thing that should be changed in a manifest."""
 
     severity: Severity
@@ -40,34 +40,34 @@ class Finding(msgspec.Struct, frozen=True):
         return f"{self.severity.value}: {self.path}: {self.message}"
 
 
-def lint_daemonset(manifest: Object) -> list[Finding]:
+def lint_daemonset(manifest: Object) -> list[LintFinding]:
     """Return the errors of a manifest, or its warnings if an API server would accept it."""
     errors = [*unknown_field_findings(manifest), *_invalid(manifest)]
     return errors or list(_warnings(manifest))
 
 
-def unknown_field_findings(manifest: Object) -> Iterator[Finding]:
+def unknown_field_findings(manifest: Object) -> Iterator[LintFinding]:
     """Yield an error for each field that an API server does not know."""
     native = manifest.get("apiVersion") == keys.APPS_V1
     written = {key: value for key, value in manifest.items() if key != "status"}
     for field in unknown_fields(written, NATIVE_DAEMONSET if native else ADVANCED_DAEMONSET):
         meant = f"; did you mean {field.suggestion}?" if field.suggestion else ""
         message = f"there is no such field{meant}"
-        yield Finding(Severity.ERROR, field.path, message)
+        yield LintFinding(Severity.ERROR, field.path, message)
 
 
-def _invalid(manifest: Object) -> Iterator[Finding]:
+def _invalid(manifest: Object) -> Iterator[LintFinding]:
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict) and "namespace" not in metadata:
         manifest = {**manifest, "metadata": {**metadata, "namespace": "default"}}
     for error in validate_daemonset(manifest):
-        yield Finding(Severity.ERROR, error.path, error.message)
+        yield LintFinding(Severity.ERROR, error.path, error.message)
 
 
 # --- Valid, but risky ----------------------------------------------------------------------------
 
 
-def _warnings(manifest: Object) -> Iterator[Finding]:
+def _warnings(manifest: Object) -> Iterator[LintFinding]:
     metadata = {"namespace": "default", **manifest["metadata"], "uid": "none"}
     ds = decode_daemonset({**manifest, "metadata": metadata})
     pod = section(section(manifest["spec"], "template") or {}, "spec") or {}
@@ -78,11 +78,11 @@ def _warnings(manifest: Object) -> Iterator[Finding]:
     yield from _template_risks(pod)
 
 
-def _warn(path: str, message: str) -> Finding:
-    return Finding(Severity.WARNING, path, message)
+def _warn(path: str, message: str) -> LintFinding:
+    return LintFinding(Severity.WARNING, path, message)
 
 
-def _rollout_risks(ds: DaemonSet) -> Iterator[Finding]:
+def _rollout_risks(ds: DaemonSet) -> Iterator[LintFinding]:
     strategy = ds.strategy
     if not ds.min_ready_seconds:
         yield _warn(
@@ -100,7 +100,7 @@ def _rollout_risks(ds: DaemonSet) -> Iterator[Finding]:
         yield _warn(f"{_ROLLING}.maxUnavailable", "is 100%: all nodes may be down at once")
 
 
-def _surge_risks(pod: Object) -> Iterator[Finding]:
+def _surge_risks(pod: Object) -> Iterator[LintFinding]:
     for path, container in sections(pod, "containers", _POD):
         for where, port in sections(container, "ports", path):
             taken = number(port, "hostPort")
@@ -118,7 +118,7 @@ def _surge_risks(pod: Object) -> Iterator[Finding]:
         )
 
 
-def _template_risks(pod: Object) -> Iterator[Finding]:
+def _template_risks(pod: Object) -> Iterator[LintFinding]:
     for path, container in sections(pod, "containers", _POD):
         image = text(container, "image")
         if image and full_reference(image).endswith(":latest"):

@@ -264,7 +264,7 @@ def _convert_to_type(result: Object, applied: Object, object_type: ObjectType) -
     """
     try:
         return field_validation.convert_object(result, object_type)[0]
-    except field_validation.DecodeError as error:
+    except field_validation.BodyTypeError as error:
         kind = _format_gvk(applied)
         why = f"unable to convert unstructured object to {kind}: {error}"
         about = f"failed to convert new object ({_describe_object(applied)}) to proper version"

@@ -67,7 +67,7 @@ def patch_object(
     known = current if normalised or type_name is None else None
     try:
         obj, unknown = field_validation.convert_object(patched, object_type, known=known)
-    except field_validation.DecodeError as error:
+    except field_validation.BodyTypeError as error:
         text = str(error)
         if media_type_of(content_type) == STRATEGIC_PATCH and type_name is not None:
             text = first_conversion_error(patched, type_name) or text

@@ -213,7 +213,7 @@ def decode_body(
             obj, found = field_validation.convert_body(value, body, object_type)
         else:
             obj, found = field_validation.convert_object(value, object_type)
-    except field_validation.DecodeError as error:
+    except field_validation.BodyTypeError as error:
         raise _cannot_be_handled(type_meta, body_kind, str(error)) from None
     problems += found
     if problems and validation == STRICT:

@@ -1,7 +1,7 @@
 """Field validation: convert what clients send to its type, and report unknown or duplicate fields.
 
 Unknown fields are dropped and reported as problems; `fieldValidation` of the request decides
-whether a problem is an error, a warning or ignored. A value of the wrong type is a DecodeError.
+whether a problem is an error, a warning or ignored. A value of the wrong type is a BodyTypeError.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _MAX_PROBLEMS: Final = 100
 _ZEROS: Final[dict[str, Any]] = {STRING: "", NUMBER: 0, BOOLEAN: False}
 
 
-class DecodeError(ValueError):
+class BodyTypeError(ValueError):
     """A body that is not an object of its type."""
 
 
 def convert_body(value: Object, body: bytes, object_type: ObjectType) -> tuple[Object, list[str]]:
     """Convert a parsed body to its type; return the object and its problems.
 
-    Raises DecodeError.
+    Raises BodyTypeError.
     """
     twice = may_have_duplicate_keys(body, value)
     type_name = object_type.name
@@ -129,7 +129,7 @@ def try_fast_convert(value: Object, type_name: str) -> Object | None:
 def _convert_and_report(value: Object, type_name: str, written: Any) -> tuple[Object, list[str]]:
     fault = first_type_error(value, type_name)
     if fault is not None:
-        raise DecodeError(fault)
+        raise BodyTypeError(fault)
     problems: list[str] = []
     clean = _Pruner(problems, drop_null=True).map(written, type_tree_of(type_name), "")
     struct = struct_for(type_name)
@@ -137,7 +137,7 @@ def _convert_and_report(value: Object, type_name: str, written: Any) -> tuple[Ob
         try:
             clean = msgspec.to_builtins(msgspec.convert(clean, struct))
         except msgspec.ValidationError as error:
-            raise DecodeError(f"json: {error}") from None
+            raise BodyTypeError(f"json: {error}") from None
     return clean, problems[:_MAX_PROBLEMS]
 
 
@@ -148,7 +148,7 @@ def _convert_custom(
     if metadata is not None:
         fault = first_type_error({"metadata": metadata}, _ANY_OBJECT)
         if fault is not None:
-            raise DecodeError(fault.replace("ObjectMeta.metadata.", "ObjectMeta.", 1))
+            raise BodyTypeError(fault.replace("ObjectMeta.metadata.", "ObjectMeta.", 1))
     problems = [f'duplicate field "{path}"' for path in duplicate_keys(written)]
     clean = _Pruner(problems, drop_null=False).map(value, custom_type_tree(schema), "")
     meta = clean.get("metadata")

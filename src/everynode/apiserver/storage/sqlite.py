@@ -17,7 +17,7 @@ from typing import Final
 from everynode.apiserver.storage.store import Change, Store
 from everynode.private_files import make_private
 
-FILE: Final = "cluster.db"
+DATABASE_FILE: Final = "cluster.db"
 _MAX_PENDING: Final = 20_000
 _FORMAT: Final = "1"
 _TABLES: Final = (
@@ -40,7 +40,7 @@ class SqliteJournal:
     """Writes the changes of a store to SQLite, by group commit."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
+        self.path = folder / DATABASE_FILE
         self._pending: list[tuple[str, Change]] = []
         self._store: Store | None = None
         self._task: asyncio.Task[None] | None = None
@@ -176,9 +176,9 @@ def damaged_file_error(path: Path, why: str) -> DataError:
 
 def _open(folder: Path) -> sqlite3.Connection:
     try:
-        make_private(folder, FILE)
+        make_private(folder, DATABASE_FILE)
         database = sqlite3.connect(
-            folder / FILE, isolation_level=None, check_same_thread=False, timeout=0.2
+            folder / DATABASE_FILE, isolation_level=None, check_same_thread=False, timeout=0.2
         )
     except (OSError, sqlite3.Error) as error:
         raise DataError(f"the data folder {folder} cannot be used: {error}") from None
@@ -211,7 +211,7 @@ def _prepare(database: sqlite3.Connection, folder: Path) -> None:
             "stop that one, or choose another folder"
         ) from None
     except sqlite3.DatabaseError as error:
-        raise DataError(f"{folder / FILE} is not a cluster's data: {error}") from None
+        raise DataError(f"{folder / DATABASE_FILE} is not a cluster's data: {error}") from None
 
 
 def _check_format(database: sqlite3.Connection, folder: Path) -> None:

@@ -19,14 +19,14 @@ from everynode.apiserver.storage.sqlite import DataError
 from everynode.clock import Clock
 from everynode.private_files import make_private, write_private_file
 
-FILE: Final = "identity.json"
+IDENTITY_FILE: Final = "identity.json"
 _VALID: Final = datetime.timedelta(days=3650)
 _SKEW: Final = datetime.timedelta(hours=1)
 _NAMES: Final = ("localhost", "kubernetes", "kubernetes.default.svc")
 _ADDRESSES: Final = ("127.0.0.1", "::1")
 
 
-class Identity(msgspec.Struct, frozen=True):
+class ServerIdentity(msgspec.Struct, frozen=True):
     """CA certificate, serving certificate, private key (PEM) and bearer token of one server."""
 
     authority: str
@@ -47,18 +47,18 @@ class Identity(msgspec.Struct, frozen=True):
         return made
 
 
-def load_or_create_identity(folder: Path, clock: Clock) -> Identity:
+def load_or_create_identity(folder: Path, clock: Clock) -> ServerIdentity:
     """Return the identity in a data folder; create it if there is none. Raises DataError.
 
     A half-written file is replaced. A complete file with unusable contents was edited by hand: it
     is left as it is and reported.
     """
-    path = folder / FILE
+    path = folder / IDENTITY_FILE
     make_private(folder)
     try:
         if path.exists():
             path.chmod(0o600)
-        found = msgspec.json.decode(path.read_bytes(), type=Identity)
+        found = msgspec.json.decode(path.read_bytes(), type=ServerIdentity)
     except (FileNotFoundError, ValueError, RecursionError):
         made = new_identity(clock)
     else:
@@ -68,7 +68,7 @@ def load_or_create_identity(folder: Path, clock: Clock) -> Identity:
     return made
 
 
-def _require_usable(identity: Identity, path: Path) -> None:
+def _require_usable(identity: ServerIdentity, path: Path) -> None:
     field = "certificate and key"
     try:
         identity.ssl_context()
@@ -86,7 +86,7 @@ def _require_usable(identity: Identity, path: Path) -> None:
         )
 
 
-def new_identity(clock: Clock) -> Identity:
+def new_identity(clock: Clock) -> ServerIdentity:
     """Return a new CA, a serving certificate for loopback, and a random token."""
     now = datetime.datetime.fromtimestamp(clock.now(), tz=datetime.UTC)
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
@@ -100,7 +100,7 @@ def new_identity(clock: Clock) -> Identity:
         x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()),
         critical=False,
     )
-    return Identity(
+    return ServerIdentity(
         authority=_pem(signed),
         certificate=_pem(certificate.sign(authority_key, hashes.SHA256())),
         key=key.private_bytes(

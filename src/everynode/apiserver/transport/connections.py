@@ -33,7 +33,7 @@ class ClientTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     drain_seconds: float = 10.0  # to send the rest of a rejected body
 
 
-class Connection(web.RequestHandler):
+class ServerConnection(web.RequestHandler):
     """One HTTP connection; it is closed when a client takes too long to send request headers."""
 
     __slots__ = ("_handling", "_header_seconds", "_timer")
@@ -130,9 +130,9 @@ class Listener(web.Server):
         self._listening: asyncio.Server | None = None
         self._loop_used = asyncio.get_running_loop()
 
-    def __call__(self) -> Connection:
+    def __call__(self) -> ServerConnection:
         """Return the protocol object of a new connection (asyncio's protocol factory)."""
-        return Connection(
+        return ServerConnection(
             self,
             loop=self._loop_used,
             header_seconds=self._timeouts.header_seconds,

@@ -15,7 +15,7 @@ from aiohttp import web
 from everynode.apiserver.errors import StatusError, internal_error, timed_out, unauthorized
 from everynode.apiserver.request.api_request import is_true
 from everynode.apiserver.request.url import TargetError, parse_target
-from everynode.apiserver.transport.connections import ClientTimeouts, Connection, Listener
+from everynode.apiserver.transport.connections import ClientTimeouts, Listener, ServerConnection
 from everynode.apiserver.verbs.dispatch import HEALTH, Api
 from everynode.apiserver.verbs.watch import Watch
 from everynode.clock import Clock
@@ -72,7 +72,7 @@ class HttpsServer:
 
     async def _serve(self, http: web.BaseRequest) -> web.StreamResponse:
         connection = http.protocol
-        assert isinstance(connection, Connection)
+        assert isinstance(connection, ServerConnection)
         connection.request_started()
         try:
             return await self._answer(http)

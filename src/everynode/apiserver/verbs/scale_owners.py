@@ -13,13 +13,15 @@ from everynode.apiserver.apply.managed_fields import Entries, ManagedFieldsEntry
 
 Object = dict[str, Any]
 
-REPLICAS: Final[FieldSet] = {"f:spec": {"f:replicas": EMPTY}}
+REPLICAS_FIELD: Final[FieldSet] = {"f:spec": {"f:replicas": EMPTY}}
 
 
 def with_replica_owners(workload: Object, scale: Object) -> Object:
     """Return the scale with the managers that own spec.replicas of its workload."""
     owners = [
-        entry._replace(owner=entry.owner._replace(api_version=scale["apiVersion"]), fields=REPLICAS)
+        entry._replace(
+            owner=entry.owner._replace(api_version=scale["apiVersion"]), fields=REPLICAS_FIELD
+        )
         for entry in _read_entries(workload).values()
         if _owns_replicas(entry)
     ]
@@ -35,14 +37,14 @@ def transfer_replica_owners(workload: Object, scale: Object) -> Object:
             out[identity] = entry
             continue
         still = left.pop(_owner_key(entry), None)
-        fields = entry.fields if still else field_set.difference(entry.fields, REPLICAS)
+        fields = entry.fields if still else field_set.difference(entry.fields, REPLICAS_FIELD)
         if fields:
             time = max(entry.time or "", still.time or "") if still else entry.time
             out[identity] = entry._replace(fields=fields, time=time or None)
     for entry in left.values():
         if _owns_replicas(entry):
             owner = entry.owner._replace(api_version=workload["apiVersion"])
-            out[owner.identity] = ManagedFieldsEntry(owner, REPLICAS, entry.time)
+            out[owner.identity] = ManagedFieldsEntry(owner, REPLICAS_FIELD, entry.time)
     return managed_fields.set_entries(workload, out)
 
 
@@ -51,7 +53,7 @@ def _read_entries(obj: Object) -> Entries:
 
 
 def _owns_replicas(entry: ManagedFieldsEntry) -> bool:
-    return bool(field_set.intersection(entry.fields, REPLICAS))
+    return bool(field_set.intersection(entry.fields, REPLICAS_FIELD))
 
 
 def _owner_key(entry: ManagedFieldsEntry) -> tuple[str, str, str]:

@@ -64,8 +64,8 @@ async def _names(given: Mapping[str, Any], kind: str) -> list[str]:
     access = find_access(clock, kubeconfig=kubeconfig, context=context)
     resource = _KINDS[kind]
     namespace = given.get("namespace") or access.namespace
-    scope = verbs.Scope(namespace=namespace if resource.namespaced else "")
-    request = verbs.list_page(resource, scope=scope, limit=_MOST)
+    options = verbs.ListOptions(namespace=namespace if resource.namespaced else "")
+    request = verbs.list_page(resource, options=options, limit=_MOST)
     client = Client(HttpTransport(access, clock), clock)
     try:
         asked = msgspec.structs.replace(request, accept=METADATA_LIST, timeout=_SECONDS)

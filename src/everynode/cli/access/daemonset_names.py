@@ -117,8 +117,8 @@ async def list_daemonsets(
         parse_query(selector)
     except SelectorError as error:
         raise UsageError(f"--selector {selector}: {error}") from None
-    scope = verbs.Scope(namespace="" if everywhere else cluster.namespace, labels=selector)
-    answers = await asyncio.gather(*(_list(cluster, each, scope) for each in RESOURCES))
+    options = verbs.ListOptions(namespace="" if everywhere else cluster.namespace, labels=selector)
+    answers = await asyncio.gather(*(_list(cluster, each, options) for each in RESOURCES))
     missing = [each for each in answers if isinstance(each, str)]
     if len(missing) == len(answers):
         raise missing_permissions(missing)
@@ -126,10 +126,12 @@ async def list_daemonsets(
     return sorted(found, key=lambda ds: (ds.namespace, ds.name, ds.flavour.value)), missing
 
 
-async def _list(cluster: Cluster, flavour: Flavour, scope: verbs.Scope) -> list[DaemonSet] | str:
+async def _list(
+    cluster: Cluster, flavour: Flavour, options: verbs.ListOptions
+) -> list[DaemonSet] | str:
     decode = require_identity(partial(decode_daemonset, flavour=flavour))
     try:
-        return await cluster.client.read_all(RESOURCES[flavour], decode, scope=scope)
+        return await cluster.client.read_all(RESOURCES[flavour], decode, options=options)
     except NotServed:
         return []
     except Forbidden as error:
@@ -192,9 +194,9 @@ async def _of_other_kind(cluster: Cluster, wanted: DaemonSetName) -> FoundDaemon
 
 
 async def _is_served(cluster: Cluster) -> bool:
-    scope = verbs.Scope(namespace=cluster.namespace)
+    options = verbs.ListOptions(namespace=cluster.namespace)
     try:
-        await cluster.client.read(verbs.list_page(ADVANCED, scope=scope, limit=1), bytes)
+        await cluster.client.read(verbs.list_page(ADVANCED, options=options, limit=1), bytes)
     except NotServed:
         return False
     except Forbidden:

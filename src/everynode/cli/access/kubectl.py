@@ -19,7 +19,7 @@ from everynode.controller.requests import selected_by
 from everynode.errors import UserError
 from everynode.inspect.snapshot import owned_by
 from everynode.kube.resources import PODS
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.decode import Decoder
 
 _decode: Final = Decoder(Pod).one
@@ -47,11 +47,11 @@ async def _find(access: ClusterOptions, name: str, node: str) -> tuple[str, str]
 async def find_pod(cluster: Cluster, name: str, node: str) -> tuple[str, str]:
     """Return namespace and name of the pod that a DaemonSet has on a node; raises UserError."""
     found = await find_daemonset(cluster, name)
-    scope = selected_by(found.ds)
+    options = selected_by(found.ds)
     pods: tuple[Pod, ...] = ()
-    if scope is not None:
-        here = Scope(scope.namespace, scope.labels, f"spec.nodeName={node}")
-        listed = await cluster.client.read_all(PODS, _decode, scope=here)
+    if options is not None:
+        here = ListOptions(options.namespace, options.labels, f"spec.nodeName={node}")
+        listed = await cluster.client.read_all(PODS, _decode, options=here)
         pods = owned_by(found.ds, listed)
     if not pods:
         raise UserError(

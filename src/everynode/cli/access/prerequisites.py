@@ -15,7 +15,7 @@ import msgspec
 from everynode.cli.access.connection import as_user_error, check_server
 from everynode.controller.run import ControllerOptions
 from everynode.errors import UserError
-from everynode.install.rbac import OWN_NAMESPACE_RULES, Rule, rules
+from everynode.install.rbac import OWN_NAMESPACE_RULES, PolicyRule, rules
 from everynode.kube import verbs
 from everynode.kube.client import Client, decode_page
 from everynode.kube.errors import Forbidden, KubeError, NotFound, NotServed
@@ -87,7 +87,7 @@ def controller_permissions(prerequisites: Prerequisites) -> list[Permission]:
     return found
 
 
-def _permissions_of(rule: Rule, namespace: str) -> list[Permission]:
+def _permissions_of(rule: PolicyRule, namespace: str) -> list[Permission]:
     return [
         Permission(
             verb=verb,

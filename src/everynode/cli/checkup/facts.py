@@ -15,7 +15,7 @@ Objects = tuple[Object, ...] | None
 KRUISE_CONTROLLER: Final = "kruise-controller-manager"  # Kruise's Deployment
 
 
-class StatusWriter(msgspec.Struct, frozen=True):
+class StatusManager(msgspec.Struct, frozen=True):
     """Who wrote the status of one DaemonSet last, and whether Everynode did before."""
 
     daemonset: str  # namespace/name
@@ -35,14 +35,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     flow_schemas: Objects = None  # None also where the server has no such kind
     kruise_controllers: Objects = ()  # Deployments
     webhooks: Objects = ()  # webhook configurations of Kruise
-    advanced_writers: tuple[StatusWriter, ...] | None = ()
-    native_writers: tuple[StatusWriter, ...] | None = ()
+    advanced_writers: tuple[StatusManager, ...] | None = ()
+    native_writers: tuple[StatusManager, ...] | None = ()
     missing_for_account: tuple[Permission, ...] = ()  # of the controller's service account
     missing_for_you: tuple[Permission, ...] = ()
     not_checked: tuple[str, ...] = ()  # why something could not be looked at
 
 
-def status_writer(metadata: Object, our_manager: str) -> StatusWriter:
+def status_writer(metadata: Object, our_manager: str) -> StatusManager:
     """Return who wrote the status of an object, from its metadata alone."""
     entries = [
         each for each in metadata.get("managedFields") or () if each.get("subresource") == "status"
@@ -54,7 +54,7 @@ def status_writer(metadata: Object, our_manager: str) -> StatusWriter:
         key=lambda each: (each.get("time", ""), each.get("manager") != our_manager),
         default={},
     )
-    return StatusWriter(
+    return StatusManager(
         daemonset=f"{metadata.get('namespace', '')}/{metadata.get('name', '')}",
         last=last.get("manager", ""),
         ours=any(each.get("manager") == our_manager for each in entries),

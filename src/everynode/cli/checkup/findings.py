@@ -7,7 +7,6 @@ should be known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -15,22 +14,16 @@ import msgspec
 import everynode
 from everynode.api.crd import crd
 from everynode.api.keys import FIELD_MANAGER
+from everynode.api.validation.lint import Severity
 from everynode.cli.access.connection import OLDEST_SUPPORTED
 from everynode.cli.access.prerequisites import join_verbs
-from everynode.cli.checkup.facts import KRUISE_CONTROLLER, Facts, Object, StatusWriter
+from everynode.cli.checkup.facts import KRUISE_CONTROLLER, Facts, Object, StatusManager
 from everynode.cli.terminal.text import format_count
 from everynode.install.flow_schemas import flow_schemas
 from everynode.install.metadata import is_ours
 from everynode.install.takeover import helm_release, is_kruise_crd
 
 _SHOWN: Final = 3  # names in one line
-
-
-class Severity(StrEnum):
-    """How much a finding matters."""
-
-    ERROR = "error"  # must be fixed
-    WARNING = "warning"
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -218,7 +211,7 @@ def _native_writers(facts: Facts) -> Iterator[Finding]:
 
 
 def _other_writers(
-    writers: Sequence[StatusWriter], kind: str, check: str, remedy: str
+    writers: Sequence[StatusManager], kind: str, check: str, remedy: str
 ) -> Iterator[Finding]:
     """Yield one finding for each manager that wrote statuses after Everynode, or without it."""
     others = [each for each in writers if each.last not in ("", FIELD_MANAGER)]
@@ -235,7 +228,7 @@ def _other_writers(
         yield Finding(severity, check, message, remedy)
 
 
-def _names(writers: Sequence[StatusWriter]) -> str:
+def _names(writers: Sequence[StatusManager]) -> str:
     names = ", ".join(each.daemonset for each in writers[:_SHOWN])
     more = len(writers) - _SHOWN
     return f"{names} and {more} more" if more > 0 else names

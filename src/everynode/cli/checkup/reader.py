@@ -17,7 +17,7 @@ from everynode.cli.checkup.facts import (
     Facts,
     Object,
     Objects,
-    StatusWriter,
+    StatusManager,
     status_writer,
 )
 from everynode.controller.run import ControllerOptions
@@ -95,9 +95,9 @@ class FactReader:
 
     async def _list(self, resource: Resource, *, name: str = "") -> Objects:
         """Read a collection, or the objects of one name in all namespaces."""
-        scope = verbs.Scope(fields=f"metadata.name={name}" if name else "")
+        options = verbs.ListOptions(fields=f"metadata.name={name}" if name else "")
         try:
-            return tuple(await self._client.read_all(resource, _decode, scope=scope))
+            return tuple(await self._client.read_all(resource, _decode, options=options))
         except NotServed:
             return ()
         except Forbidden as error:
@@ -126,9 +126,9 @@ class FactReader:
             found += [{**each, "kind": resource.kind} for each in listed if _is_kruise_hook(each)]
         return tuple(found)
 
-    async def _read_writers(self, resource: Resource) -> tuple[StatusWriter, ...] | None:
+    async def _read_writers(self, resource: Resource) -> tuple[StatusManager, ...] | None:
         """Read the metadata of all DaemonSets of a kind."""
-        found: list[StatusWriter] = []
+        found: list[StatusManager] = []
         token = ""
         while True:
             request = verbs.list_page(resource, token=token)

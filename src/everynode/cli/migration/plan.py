@@ -26,11 +26,11 @@ from everynode.inspect.evaluate import is_complete
 Object = dict[str, Any]
 
 OTHER: Final = {Flavour.NATIVE: Flavour.ADVANCED, Flavour.ADVANCED: Flavour.NATIVE}
-KINDS: Final = {Flavour.NATIVE: "native", Flavour.ADVANCED: "Advanced"}
+KIND_TEXT: Final = {Flavour.NATIVE: "native", Flavour.ADVANCED: "Advanced"}
 _VERSIONS: Final = {Flavour.NATIVE: keys.APPS_V1, Flavour.ADVANCED: keys.V1BETA1}
 
 
-class Step(StrEnum):
+class MigrationStep(StrEnum):
     """What is done next."""
 
     STORE_RECORD = "store the record"
@@ -40,7 +40,7 @@ class Step(StrEnum):
     AWAIT_ADOPTION = "wait until the target has adopted the pods"
 
 
-class Record(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class MigrationRecord(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """What is stored before the first change: enough to finish the migration from any point."""
 
     source_uid: str
@@ -50,14 +50,14 @@ class Record(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     revision: Object | None = None  # created before the target; see `revision_for_pods`
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class MigrationState(msgspec.Struct, frozen=True, kw_only=True):
     """What of a migration is in the cluster."""
 
     name: str
     flavour: Flavour  # of the source
     source: Object | None = None
     target: Object | None = None
-    record: Record | None = None
+    record: MigrationRecord | None = None
 
     @property
     def source_name(self) -> str:
@@ -75,7 +75,7 @@ def record_name(name: str, flavour: Flavour) -> str:
     return f"everynode-migrate-{SHORT[flavour]}-{name}"
 
 
-def next_step(state: State) -> Step:
+def next_step(state: MigrationState) -> MigrationStep:
     """Return what is done next; raises UserError if a person has to decide."""
     source, record = state.source, state.record
     if source is None and record is None:
@@ -86,9 +86,9 @@ def next_step(state: State) -> Step:
             "not wanted, with --cascade=orphan if its pods are to stay"
         )
     if record is None:
-        return Step.STORE_RECORD
+        return MigrationStep.STORE_RECORD
     if source is None:
-        return Step.CREATE_TARGET if state.target is None else Step.AWAIT_ADOPTION
+        return MigrationStep.CREATE_TARGET if state.target is None else MigrationStep.AWAIT_ADOPTION
     metadata = source["metadata"]
     if metadata["uid"] != record.source_uid:
         raise UserError(
@@ -96,13 +96,13 @@ def next_step(state: State) -> Step:
             f"kubectl delete configmap {record_name(state.name, state.flavour)}"
         )
     if metadata.get("deletionTimestamp"):
-        return Step.AWAIT_DELETION
+        return MigrationStep.AWAIT_DELETION
     # A spec that was changed since is converted and checked again.
     same = metadata["generation"] == record.source_generation
-    return Step.DELETE_SOURCE if same else Step.STORE_RECORD
+    return MigrationStep.DELETE_SOURCE if same else MigrationStep.STORE_RECORD
 
 
-def _no_source(state: State) -> UserError:
+def _no_source(state: MigrationState) -> UserError:
     if state.target is not None:
         return UserError(
             f"there is no {state.source_name}, but there is {state.target_name}: it has the kind "
@@ -111,7 +111,7 @@ def _no_source(state: State) -> UserError:
     return UserError(f"there is no {state.source_name}; `everynode get -A` lists all")
 
 
-def convert_source(state: State, *, drop: bool) -> Conversion:
+def convert_source(state: MigrationState, *, drop: bool) -> Conversion:
     """Return the target's manifest; raises UserError if the source cannot be migrated now."""
     source = state.source or {}
     ds = decode_daemonset(msgspec.json.encode(source), flavour=state.flavour)
@@ -138,14 +138,14 @@ def convert_source(state: State, *, drop: bool) -> Conversion:
     made = convert(source, _VERSIONS[OTHER[state.flavour]])
     if made.lost and not drop:
         raise UserError(
-            f"the {KINDS[OTHER[state.flavour]]} kind has no field for parts of "
+            f"the {KIND_TEXT[OTHER[state.flavour]]} kind has no field for parts of "
             f"{state.source_name}; --drop leaves out "
             + ", ".join(f"{each.path} ({each.instead})" for each in made.lost)
         )
     return made
 
 
-def check_meaning(state: State, stored: Object) -> None:
+def check_meaning(state: MigrationState, stored: Object) -> None:
     """Compare the source with the target as the server would store it; raises UserError."""
     source = decode_daemonset(msgspec.json.encode(state.source), flavour=state.flavour)
     target = decode_daemonset(msgspec.json.encode(stored), flavour=OTHER[state.flavour])
@@ -211,12 +211,12 @@ def revision_for_pods(
 
 
 def make_record(
-    state: State, manifest: Object, pods: Sequence[str], revision: Object | None = None
-) -> Record:
+    state: MigrationState, manifest: Object, pods: Sequence[str], revision: Object | None = None
+) -> MigrationRecord:
     """Return what is stored before the first change."""
     assert state.source is not None
     metadata = state.source["metadata"]
-    return Record(
+    return MigrationRecord(
         source_uid=metadata["uid"],
         source_generation=metadata["generation"],
         manifest=manifest,

@@ -37,14 +37,14 @@ from everynode.kube.resources import PODS, REVISIONS, Resource
 _LABEL: Final = "everynode.io/migration-probe"
 _NO_NODE: Final = {_LABEL: "no-node-has-this"}
 _NO_SCHEDULER: Final = "everynode-migration-probe"
-TIMEOUT: Final = 60.0  # of each wait
+WAIT_TIMEOUT: Final = 60.0  # of each wait
 _LONG: Final = 5.0
 _POLL_INTERVAL: Final = 0.1
 
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Probe:
+class ControllerProbe:
     """What the controller of one kind has seen, in one namespace."""
 
     def __init__(
@@ -202,7 +202,7 @@ class Probe:
         if not await wait_until(done, self._clock):
             raise UserError(
                 f"{resource.kind} {self._name} of an earlier run is still there after "
-                f"{TIMEOUT:.0f} seconds: delete it, then run this command again to go on"
+                f"{WAIT_TIMEOUT:.0f} seconds: delete it, then run this command again to go on"
             )
         return created[0]
 
@@ -226,7 +226,7 @@ async def wait_until(holds: Callable[[], Awaitable[bool]], clock: Clock, notice:
     began = clock.monotonic()
     while not await holds():
         waited = clock.monotonic() - began
-        if waited > TIMEOUT:
+        if waited > WAIT_TIMEOUT:
             return False
         if notice and waited > _LONG:
             click.echo(notice, err=True)

@@ -17,12 +17,12 @@ from everynode.cli.access.cluster import Cluster
 from everynode.cli.access.daemonset_names import RESOURCES, no_crd_error
 from everynode.cli.access.prerequisites import join_verbs
 from everynode.cli.migration.plan import (
-    KINDS,
+    KIND_TEXT,
     OTHER,
+    MigrationRecord,
+    MigrationState,
+    MigrationStep,
     Object,
-    Record,
-    State,
-    Step,
     check_meaning,
     convert_source,
     is_observed,
@@ -32,7 +32,7 @@ from everynode.cli.migration.plan import (
     record_name,
     revision_for_pods,
 )
-from everynode.cli.migration.probe import TIMEOUT, Probe, wait_until
+from everynode.cli.migration.probe import WAIT_TIMEOUT, ControllerProbe, wait_until
 from everynode.cli.terminal.text import format_count
 from everynode.controller.requests import selected_by
 from everynode.errors import UserError
@@ -50,14 +50,14 @@ from everynode.kube.errors import (
 from everynode.kube.permissions import Permission, is_allowed, missing_permissions
 from everynode.kube.requests import METADATA_LIST, Request
 from everynode.kube.resources import PODS, REVISIONS, Resource
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 
 _CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 _KEY: Final = "migration.json"  # in the ConfigMap
 
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_revision: Final = msgspec.json.Decoder(ControllerRevision).decode
-_decode_record: Final = msgspec.json.Decoder(Record).decode
+_decode_record: Final = msgspec.json.Decoder(MigrationRecord).decode
 
 
 class Migration:
@@ -90,7 +90,7 @@ class Migration:
         """Check everything that needs no change, and print what would be done."""
         state = await self._read()
         step = next_step(state)
-        if step is not Step.STORE_RECORD:
+        if step is not MigrationStep.STORE_RECORD:
             click.echo(f"{state.source_name} is being migrated; next: {step} (dry run)")
             return
         record = await self._prepare(state)
@@ -102,21 +102,21 @@ class Migration:
         while True:
             state = await self._read()
             match next_step(state):
-                case Step.STORE_RECORD:
+                case MigrationStep.STORE_RECORD:
                     record = await self._prepare(state)
                     await self._try_target_kind(record.manifest)
                     await self._store(record, again=state.record is not None)
-                case Step.DELETE_SOURCE:
+                case MigrationStep.DELETE_SOURCE:
                     await self._delete_source(state)
-                case Step.AWAIT_DELETION:
+                case MigrationStep.AWAIT_DELETION:
                     await self._await_deletion(state)
-                case Step.CREATE_TARGET:
+                case MigrationStep.CREATE_TARGET:
                     await self._create_target(state)
-                case Step.AWAIT_ADOPTION:
+                case MigrationStep.AWAIT_ADOPTION:
                     await self._finish(state)
                     return
 
-    async def _read(self) -> State:
+    async def _read(self) -> MigrationState:
         source, target, config_map = await asyncio.gather(
             self._get(self._source, self._name),
             self._get(self._target, self._name),
@@ -129,7 +129,7 @@ class Migration:
             except msgspec.DecodeError:
                 where = f"configmap/{record_name(self._name, self._flavour)}"
                 raise UserError(f"{where} is not the record of a migration; delete it") from None
-        return State(
+        return MigrationState(
             name=self._name, flavour=self._flavour, source=source, target=target, record=record
         )
 
@@ -145,7 +145,7 @@ class Migration:
 
     # --- Before ----------------------------------------------------------------------------------
 
-    async def _prepare(self, state: State) -> Record:
+    async def _prepare(self, state: MigrationState) -> MigrationRecord:
         """Check that the migration can succeed; changes nothing."""
         manifest, lost = convert_source(state, drop=self._drop)
         await self._check_permissions()
@@ -199,21 +199,21 @@ class Migration:
         if missing:
             raise missing_permissions(join_verbs(missing))
 
-    def _probe(self, resource: Resource, manifest: Object) -> Probe:
-        return Probe(
+    def _probe(self, resource: Resource, manifest: Object) -> ControllerProbe:
+        return ControllerProbe(
             self._client, self._clock, resource, namespace=self._namespace, manifest=manifest
         )
 
     async def _try_target_kind(self, manifest: Object) -> None:
         """See whether a controller serves the kind, before a DaemonSet is given to it."""
         if not await self._probe(self._target, manifest).controller_answers():
-            kind = KINDS[OTHER[self._flavour]]
+            kind = KIND_TEXT[OTHER[self._flavour]]
             raise UserError(
                 f"no controller serves {kind} DaemonSets in namespace {self._namespace}: start one "
                 "first, `everynode doctor` says what is missing; nothing was changed"
             )
 
-    async def _store(self, record: Record, *, again: bool) -> None:
+    async def _store(self, record: MigrationRecord, *, again: bool) -> None:
         name = record_name(self._name, self._flavour)
         data = {"data": {_KEY: msgspec.json.encode(record).decode()}}
         if again:
@@ -227,7 +227,7 @@ class Migration:
 
     # --- The change ------------------------------------------------------------------------------
 
-    async def _delete_source(self, state: State) -> None:
+    async def _delete_source(self, state: MigrationState) -> None:
         assert state.source is not None
         metadata = state.source["metadata"]
         request = verbs.delete(
@@ -244,18 +244,18 @@ class Migration:
             return  # look again
         click.echo(f"{state.source_name} deleted, its pods stay")
 
-    async def _await_deletion(self, state: State) -> None:
+    async def _await_deletion(self, state: MigrationState) -> None:
         async def gone() -> bool:
             return await self._get(self._source, self._name) is None
 
         notice = f"waiting until {state.source_name} is gone: something else has its finalizers"
         if not await wait_until(gone, self._clock, notice):
             raise UserError(
-                f"{state.source_name} is not gone after {TIMEOUT:.0f} seconds: look at its "
+                f"{state.source_name} is not gone after {WAIT_TIMEOUT:.0f} seconds: look at its "
                 "finalizers, then run this command again to go on"
             )
 
-    async def _create_target(self, state: State) -> None:
+    async def _create_target(self, state: MigrationState) -> None:
         assert state.record is not None
         await self._await_controllers(state, state.record)
         try:
@@ -265,7 +265,7 @@ class Migration:
             return  # look again
         click.echo(f"{state.target_name} created")
 
-    async def _await_controllers(self, state: State, record: Record) -> None:
+    async def _await_controllers(self, state: MigrationState, record: MigrationRecord) -> None:
         """Wait until no controller can create a pod beside one that is to be adopted."""
         # A controller that does not answer has stopped; when it starts, it reads all anew.
         await self._probe(self._source, record.manifest).controller_answers()
@@ -276,21 +276,23 @@ class Migration:
         notice = f"waiting for the garbage collector to release the pods of {state.source_name}"
         if not await wait_until(released, self._clock, notice):
             raise UserError(
-                f"pods still name {state.source_name} as their owner after {TIMEOUT:.0f} seconds: "
-                "see whether kube-controller-manager runs, then run this command again to go on"
+                f"pods still name {state.source_name} as their owner after "
+                f"{WAIT_TIMEOUT:.0f} seconds: see whether kube-controller-manager runs, "
+                "then run this command again to go on"
             )
         if record.revision is not None:
             with suppress(AlreadyExists):  # of a run that was interrupted
                 await self._client.write(self._create_request(REVISIONS, record.revision), bytes)
         if not await self._probe(self._target, record.manifest).controller_sees_pods():
             raise UserError(
-                f"the controller of {KINDS[OTHER[self._flavour]]} DaemonSets has not answered for "
-                f"{TIMEOUT:.0f} seconds: see whether it runs, then run this command again to go on"
+                f"the controller of {KIND_TEXT[OTHER[self._flavour]]} DaemonSets has not answered "
+                f"for {WAIT_TIMEOUT:.0f} seconds: see whether it runs, then run this command again "
+                "to go on"
             )
 
     # --- After -----------------------------------------------------------------------------------
 
-    async def _finish(self, state: State) -> None:
+    async def _finish(self, state: MigrationState) -> None:
         """Wait for the adoption, compare the pods, and delete the record."""
         assert state.record is not None
         before, kept = set(state.record.pods), set[str]()
@@ -308,7 +310,7 @@ class Migration:
         if not await wait_until(adopted, self._clock):
             raise UserError(
                 f"{state.target_name} has adopted {len(kept)} of {len(before)} pods after "
-                f"{TIMEOUT:.0f} seconds; run this command again to go on waiting"
+                f"{WAIT_TIMEOUT:.0f} seconds; run this command again to go on waiting"
             )
         await self._delete(_CONFIG_MAPS, record_name(self._name, self._flavour))
         if kept != before:
@@ -320,11 +322,11 @@ class Migration:
 
     async def _pods(self, daemonset: Object) -> list[Object]:
         """Read the metadata of all pods that the selector matches."""
-        scope = self._selected(daemonset)
+        options = self._selected(daemonset)
         found: list[Object] = []
         token = ""
         while True:
-            request = verbs.list_page(PODS, scope=scope, token=token)
+            request = verbs.list_page(PODS, options=options, token=token)
             asked = msgspec.structs.replace(request, accept=METADATA_LIST)
             page = await self._client.read(asked, decode_page)
             found += [_decode(bytes(item))["metadata"] for item in page.items]
@@ -333,20 +335,20 @@ class Migration:
                 return found
 
     async def _revisions(self, daemonset: Object) -> list[ControllerRevision]:
-        scope = self._selected(daemonset)
-        return await self._client.read_all(REVISIONS, _decode_revision, scope=scope)
+        options = self._selected(daemonset)
+        return await self._client.read_all(REVISIONS, _decode_revision, options=options)
 
-    def _selected(self, daemonset: Object) -> Scope:
+    def _selected(self, daemonset: Object) -> ListOptions:
         """What the selector matches, in the namespace."""
         flavour = self._flavour if _is(daemonset, self._source) else OTHER[self._flavour]
         ds = decode_daemonset(msgspec.json.encode(daemonset), flavour=flavour)
         ds = msgspec.structs.replace(
             ds, metadata=msgspec.structs.replace(ds.metadata, namespace=self._namespace)
         )
-        scope = selected_by(ds)
-        if scope is None:
+        options = selected_by(ds)
+        if options is None:
             raise UserError(f"the selector of {self._name} matches nothing")
-        return scope
+        return options
 
     async def _delete(self, resource: Resource, name: str) -> None:
         request = verbs.delete(resource, name, namespace=self._namespace, propagation="Background")

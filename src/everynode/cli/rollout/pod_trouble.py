@@ -109,9 +109,9 @@ async def read_events(
 ) -> list[PodEvent] | str:
     """Return the last events about an object, newest first; or the right that is missing."""
     chosen = f"involvedObject.uid={uid}{',type=Warning' if warnings_only else ''}"
-    scope = verbs.Scope(namespace=namespace, fields=chosen)
+    options = verbs.ListOptions(namespace=namespace, fields=chosen)
     try:
-        found = await client.read_all(EVENTS, _decode_event, scope=scope)
+        found = await client.read_all(EVENTS, _decode_event, options=options)
     except Forbidden as error:
         return missing_permission(error)
     events = [

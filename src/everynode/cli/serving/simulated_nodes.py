@@ -17,7 +17,7 @@ from everynode.kube.client import UNREADABLE, Client, decode_page
 from everynode.kube.errors import NotFound, TooManyRequests
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import NODES, PODS
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 
 Object = dict[str, Any]
 
@@ -123,7 +123,7 @@ async def _patch_node(client: Client, node: Object, change: Object) -> None:
 
 async def _evict_pods(client: Client, node: str) -> int:
     """Evict all pods of a node; raises UserError for the first that a budget protects."""
-    pods = await client.read_all(PODS, decode, scope=Scope(fields=f"spec.nodeName={node}"))
+    pods = await client.read_all(PODS, decode, options=ListOptions(fields=f"spec.nodeName={node}"))
     for pod in pods:
         meta = pod["metadata"]
         body = {

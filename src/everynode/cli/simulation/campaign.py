@@ -15,7 +15,7 @@ import msgspec
 
 from everynode.cli.simulation.report import (
     MAX_FILES,
-    Finding,
+    BrokenWorld,
     as_json_object,
     promise_title,
     report_lines,
@@ -181,13 +181,13 @@ def play_all(
     clock = SystemClock()
     began = clock.monotonic()
     progress = Progress(sys.stderr, clock, total=total, what=f"{what}s")
-    tally, done, interrupted = CampaignTotals(), 0, False
+    totals, done, interrupted = CampaignTotals(), 0, False
     try:
         for outcomes in run_in_parallel(work, items, jobs=options.jobs):
             for outcome in outcomes:
-                tally.add(outcome)
+                totals.add(outcome)
             done += 1
-            progress.show(done, f"{len(tally.broken)} broken" if tally.broken else "")
+            progress.show(done, f"{len(totals.broken)} broken" if totals.broken else "")
     except KeyboardInterrupt:
         interrupted = True
     except BrokenProcessPool:
@@ -195,30 +195,30 @@ def play_all(
     finally:
         progress.end()
     seconds = clock.monotonic() - began
-    findings = _findings(tally, options.folder, shrunk=0 if interrupted else MAX_SHRUNK)
+    findings = _findings(totals, options.folder, shrunk=0 if interrupted else MAX_SHRUNK)
     if as_json:
-        _print_json(as_json_object(tally, findings))
+        _print_json(as_json_object(totals, findings))
     else:
-        worlds = "" if done == tally.runs else f" in {format_count(tally.runs, 'world')}"
+        worlds = "" if done == totals.runs else f" in {format_count(totals.runs, 'world')}"
         for line in report_lines(
-            tally, findings, what=format_count(done, what) + worlds, seconds=seconds
+            totals, findings, what=format_count(done, what) + worlds, seconds=seconds
         ):
             click.secho(line, fg="red" if line.startswith("BROKEN") else None)
     if interrupted:
         click.echo(f"stopped after {done:,} of {total:,} {what}s", err=True)
-    if tally.broken or interrupted:
-        sys.exit(1 if tally.broken else _INTERRUPTED)
+    if totals.broken or interrupted:
+        sys.exit(1 if totals.broken else _INTERRUPTED)
 
 
-def _findings(tally: CampaignTotals, folder: Path, *, shrunk: int) -> list[Finding]:
+def _findings(totals: CampaignTotals, folder: Path, *, shrunk: int) -> list[BrokenWorld]:
     """The broken promises with their replay files; the first few are shrunk."""
     findings = []
-    for number, outcome in enumerate(tally.broken[:MAX_FILES]):
+    for number, outcome in enumerate(totals.broken[:MAX_FILES]):
         assert outcome.plan is not None
         plan = outcome.plan
         if number < shrunk:
             plan = _shrink(outcome.plan, outcome.result)
-        findings.append(save_replay(Finding(outcome, plan), folder))
+        findings.append(save_replay(BrokenWorld(outcome, plan), folder))
     return findings
 
 

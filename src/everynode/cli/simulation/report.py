@@ -39,7 +39,7 @@ _FAULTS: Final = {
 }
 
 
-class Finding(msgspec.Struct, frozen=True):
+class BrokenWorld(msgspec.Struct, frozen=True):
     """A broken promise: the outcome with the original plan, and the shrunk plan."""
 
     outcome: Outcome
@@ -52,7 +52,7 @@ class Finding(msgspec.Struct, frozen=True):
         return self.outcome.result.violations[0]
 
 
-def save_replay(finding: Finding, folder: Path) -> Finding:
+def save_replay(finding: BrokenWorld, folder: Path) -> BrokenWorld:
     """Write the replay file."""
     return msgspec.structs.replace(finding, path=save(finding.plan, folder))
 
@@ -67,26 +67,26 @@ def promise_title(promise: str) -> str:
 
 
 def report_lines(
-    tally: CampaignTotals, findings: list[Finding], *, what: str, seconds: float
+    totals: CampaignTotals, findings: list[BrokenWorld], *, what: str, seconds: float
 ) -> Iterator[str]:
     """The lines of the report."""
     for finding in findings:
         yield from _finding_lines(finding)
-    more = len(tally.broken) - len(findings)
+    more = len(totals.broken) - len(findings)
     if more > 0:
         yield f"and {more} more, for which no replay file was written"
-    verdict = f"{len(tally.broken):,} broke a promise" if tally.broken else "every promise kept"
+    verdict = f"{len(totals.broken):,} broke a promise" if totals.broken else "every promise kept"
     yield f"{what}: {verdict}"
-    yield from statistics_lines(tally, seconds)
+    yield from statistics_lines(totals, seconds)
 
 
-def statistics_lines(tally: CampaignTotals, seconds: float) -> Iterator[str]:
+def statistics_lines(totals: CampaignTotals, seconds: float) -> Iterator[str]:
     """How much was simulated, how fast, and which faults and actions occurred."""
-    speed = f"{tally.seconds / seconds:,.0f} × real time" if seconds > 0 else "at once"
-    yield f"  simulated   {format_duration(tally.seconds)} in {format_duration(seconds)}, {speed}"
-    yield f"  commits     {tally.commits:,}, of which {tally.writes:,} by controllers"
-    faults = {name: number for name, number in tally.fault_counts.items() if name in _FAULTS}
-    others = {name: number for name, number in tally.fault_counts.items() if name not in _FAULTS}
+    speed = f"{totals.seconds / seconds:,.0f} × real time" if seconds > 0 else "at once"
+    yield f"  simulated   {format_duration(totals.seconds)} in {format_duration(seconds)}, {speed}"
+    yield f"  commits     {totals.commits:,}, of which {totals.writes:,} by controllers"
+    faults = {name: number for name, number in totals.fault_counts.items() if name in _FAULTS}
+    others = {name: number for name, number in totals.fault_counts.items() if name not in _FAULTS}
     if faults:
         yield f"  faults      {sum(faults.values()):,} of {len(faults)} kinds:"
         yield from _table({_FAULTS[name]: faults[name] for name in _FAULTS if name in faults})
@@ -104,7 +104,7 @@ def _table(counts: Mapping[str, int]) -> Iterator[str]:
         yield f"{left}{right}".rstrip()
 
 
-def _finding_lines(finding: Finding) -> Iterator[str]:
+def _finding_lines(finding: BrokenWorld) -> Iterator[str]:
     violation, found = finding.violation, finding.outcome.plan
     yield f"BROKEN {promise_title(violation.promise)}"
     yield f"  {finding.outcome.result.name}, at {violation.time:.1f} s: {violation.message}"
@@ -123,21 +123,21 @@ def _size(plan: Plan) -> str:
 # --- For programs --------------------------------------------------------------------------------
 
 
-def as_json_object(tally: CampaignTotals, findings: list[Finding]) -> dict[str, Any]:
+def as_json_object(totals: CampaignTotals, findings: list[BrokenWorld]) -> dict[str, Any]:
     """The report as JSON; it does not depend on the machine or the number of cores."""
     return {
-        "runs": tally.runs,
-        "simulatedSeconds": round(tally.seconds, 3),
-        "commits": tally.commits,
-        "writes": tally.writes,
-        "happenings": dict(sorted(tally.fault_counts.items())),
-        "trace": tally.trace,
+        "runs": totals.runs,
+        "simulatedSeconds": round(totals.seconds, 3),
+        "commits": totals.commits,
+        "writes": totals.writes,
+        "happenings": dict(sorted(totals.fault_counts.items())),
+        "trace": totals.trace,
         "broken": [_finding_object(finding) for finding in findings],
-        "brokenTotal": len(tally.broken),
+        "brokenTotal": len(totals.broken),
     }
 
 
-def _finding_object(finding: Finding) -> dict[str, Any]:
+def _finding_object(finding: BrokenWorld) -> dict[str, Any]:
     return {
         "name": finding.outcome.result.name,
         "promise": finding.violation.promise,

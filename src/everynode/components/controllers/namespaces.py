@@ -30,7 +30,7 @@ from everynode.kube.errors import KubeError, NotFound
 from everynode.kube.requests import Request
 from everynode.kube.resources import NAMESPACES, PODS, Resource
 from everynode.kube.transport import Transport
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.watcher import Watcher
 
@@ -181,7 +181,7 @@ class NamespaceController:
     async def _list(
         self, resource: Resource, namespace: str, *, limit: int
     ) -> list[RemainingObject]:
-        page = verbs.list_page(resource, scope=Scope(namespace), limit=limit)
+        page = verbs.list_page(resource, options=ListOptions(namespace), limit=limit)
         result = await send_request(self._transport, page)
         if isinstance(result, NotFound):
             return []  # the resource is gone, and its objects with it

@@ -30,7 +30,7 @@ from typing import Final
 
 import msgspec
 
-FAILURES: Final = ("pull", "crash", "probe", "exit", "stuck", "none")
+FAILURE_NAMES: Final = ("pull", "crash", "probe", "exit", "stuck", "none")
 PRESSURES: Final = {"memory": "MemoryPressure", "disk": "DiskPressure", "pid": "PIDPressure"}
 _DURATIONS: Final = ("pull", "start", "ready", "stop")
 _MAX_SECONDS: Final = 86400.0
@@ -108,13 +108,13 @@ def parse_overrides(text: str) -> BehaviourOverrides:
     found: dict[str, str | float] = {}
     for word in text.split():
         key, equals, value = word.partition("=")
-        if key == "fail" and value in FAILURES:
+        if key == "fail" and value in FAILURE_NAMES:
             found["fail"] = value
         elif key in _DURATIONS and equals:
             found[key] = parse_seconds(key, value)
         else:
             raise BehaviourError(
-                f"{word!r} is not understood: use fail={'|'.join(FAILURES)}, "
+                f"{word!r} is not understood: use fail={'|'.join(FAILURE_NAMES)}, "
                 "pull=SECONDS, start=SECONDS, ready=SECONDS or stop=SECONDS"
             )
     return msgspec.convert(found, BehaviourOverrides)

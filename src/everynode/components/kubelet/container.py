@@ -17,7 +17,7 @@ _LOST_EXIT_CODE: Final = 255  # what containerd reports of a container that a re
 NEVER_PULL: Final = "ErrImageNeverPull"
 
 
-class ContainerState(enum.Enum):
+class ContainerPhase(enum.Enum):
     """What a container is doing; each state but NEW and ENDED lasts until `due_at`."""
 
     NEW = "new"
@@ -106,7 +106,7 @@ class SimulatedContainer:
     def __init__(self, spec: FullContainer, pod: ContainerEnvironment) -> None:
         self.spec = spec
         self.pod = pod
-        self.state = ContainerState.NEW
+        self.state = ContainerPhase.NEW
         self.due_at = NEVER  # when `advance` has something to do
         self.image = spec.image  # of the current run, or of the one being prepared
         self.resources: Resources = spec.resources
@@ -125,12 +125,12 @@ class SimulatedContainer:
     @property
     def running(self) -> bool:
         """Whether the container has a process."""
-        return self.state in (ContainerState.RUNNING, ContainerState.STOPPING)
+        return self.state in (ContainerPhase.RUNNING, ContainerPhase.STOPPING)
 
     @property
     def ended(self) -> bool:
         """Whether it has ended and will not run again."""
-        return self.state is ContainerState.ENDED
+        return self.state is ContainerPhase.ENDED
 
     def resume(self, status: ContainerStatus, now: float) -> None:
         """Continue from the status that an earlier run of the kubelet has written."""
@@ -141,7 +141,7 @@ class SimulatedContainer:
         self.image = status.image
         self.resources = status.resources or self.spec.resources
         self.started_at = format_time(seconds(status.state.running.started_at) or 0.0)
-        self.state = ContainerState.RUNNING
+        self.state = ContainerPhase.RUNNING
         self.pod.image_store.add(self.image)
         self.ready = status.ready
         self._schedule_ready_and_exit(now)
@@ -152,7 +152,7 @@ class SimulatedContainer:
         self.pod.image_store.add(self.image)
         self.id = container_id(self.pod.uid, self.spec.name, self.restart_count)
         self.started_at = format_time(self.pod.wall_time())
-        self.state, self.ready = ContainerState.RUNNING, True
+        self.state, self.ready = ContainerPhase.RUNNING, True
         self._schedule_ready_and_exit(now)
         self._set_due_at(now)
 
@@ -163,11 +163,11 @@ class SimulatedContainer:
         if not changed and spec.image == self.image:
             return
         match self.state:
-            case ContainerState.RUNNING if self.pod.overrides(spec.image).fail == "stuck":
+            case ContainerPhase.RUNNING if self.pod.overrides(spec.image).fail == "stuck":
                 pass
-            case ContainerState.RUNNING:
+            case ContainerPhase.RUNNING:
                 self.restart(now)
-            case ContainerState.NEW | ContainerState.STOPPING | ContainerState.ENDED:
+            case ContainerPhase.NEW | ContainerPhase.STOPPING | ContainerPhase.ENDED:
                 pass  # the next run, if there is one, takes the new image
             case _:
                 self._restart_from_pull(now)
@@ -175,14 +175,14 @@ class SimulatedContainer:
     def overrides_changed(self, now: float) -> None:
         """The behaviour of images has changed: act now instead of after a long back-off."""
         match self.state:
-            case ContainerState.RUNNING if self.spec.image != self.image:
+            case ContainerPhase.RUNNING if self.spec.image != self.image:
                 self.update(self.spec, now)
-            case ContainerState.RUNNING:
+            case ContainerPhase.RUNNING:
                 self.ready = self.ready and self._overrides().fail != "probe"
                 self._schedule_ready_and_exit(now)
                 self._set_due_at(now)
             case (
-                ContainerState.PULL_FAILED | ContainerState.PULL_BACK_OFF | ContainerState.BACK_OFF
+                ContainerPhase.PULL_FAILED | ContainerPhase.PULL_BACK_OFF | ContainerPhase.BACK_OFF
             ):
                 self._restart_from_pull(now)
             case _:
@@ -194,17 +194,17 @@ class SimulatedContainer:
         self.pod.record_event("Killing", message, container=self.spec.name)
         self.ready = False
         self._ready_at = self._exit_at = NEVER
-        self.state = ContainerState.STOPPING
+        self.state = ContainerPhase.STOPPING
         self.due_at = now + self.pod.real_seconds(self._stop_seconds())
 
     def restart_after_boot(self, now: float) -> None:
         """The node has rebooted: the run, or what was prepared for it, is lost."""
-        if self.state in (ContainerState.NEW, ContainerState.ENDED):
+        if self.state in (ContainerPhase.NEW, ContainerPhase.ENDED):
             return
         if self.running:
             self._record_termination(now, _LOST_EXIT_CODE)
             if not self.pod.restarts_after(_LOST_EXIT_CODE):
-                self.state, self.due_at = ContainerState.ENDED, NEVER
+                self.state, self.due_at = ContainerPhase.ENDED, NEVER
                 return
         self._restart_from_pull(now)
 
@@ -212,34 +212,34 @@ class SimulatedContainer:
         """Do everything that is due."""
         while self.due_at <= now:
             match self.state:
-                case ContainerState.PULLING:
+                case ContainerPhase.PULLING:
                     self._finish_pull(now)
-                case ContainerState.PULL_FAILED:
+                case ContainerPhase.PULL_FAILED:
                     self._start_pull_back_off(now)
-                case ContainerState.PULL_BACK_OFF:
+                case ContainerPhase.PULL_BACK_OFF:
                     self._pull(now)
-                case ContainerState.STARTING:
+                case ContainerPhase.STARTING:
                     self._finish_start(now)
-                case ContainerState.RUNNING:
+                case ContainerPhase.RUNNING:
                     self._advance_running(now)
-                case ContainerState.STOPPING:
+                case ContainerPhase.STOPPING:
                     self._record_termination(now, 0)
                     self._pull(now)
-                case ContainerState.BACK_OFF:
+                case ContainerPhase.BACK_OFF:
                     self._pull(now)
-                case ContainerState.NEW | ContainerState.ENDED:
+                case ContainerPhase.NEW | ContainerPhase.ENDED:
                     self.due_at = NEVER
 
     def start(self, now: float) -> None:
         """Start it for the first time; later calls do nothing."""
-        if self.state is ContainerState.NEW:
+        if self.state is ContainerPhase.NEW:
             self._pull(now)
 
     def stop(self, now: float, exit_code: int = 0) -> None:
         """End it now; it will not run again."""
         if self.running:
             self._record_termination(now, exit_code)
-        self.state, self.due_at, self.ready = ContainerState.ENDED, NEVER, False
+        self.state, self.due_at, self.ready = ContainerPhase.ENDED, NEVER, False
 
     def termination_seconds(self) -> float:
         """Simulated seconds until it has stopped, its preStop hook included."""
@@ -274,7 +274,7 @@ class SimulatedContainer:
             self._start(now)
             return
         self.pod.record_event("Pulling", f'Pulling image "{image}"', container=self.spec.name)
-        self.state = ContainerState.PULLING
+        self.state = ContainerPhase.PULLING
         self.due_at = now + (0.0 if here else self.pod.real_seconds(self.pod.pull_seconds(image)))
 
     def _finish_pull(self, now: float) -> None:
@@ -297,7 +297,7 @@ class SimulatedContainer:
         record("Failed", message, container=self.spec.name, warning=True)
         record("Failed", f"Error: {reason}", container=self.spec.name, warning=True)
         self._pull_failures += 1
-        self.state, self.waiting = ContainerState.PULL_FAILED, (reason, error)
+        self.state, self.waiting = ContainerPhase.PULL_FAILED, (reason, error)
         self.due_at = now + self.pod.real_seconds(self._pull_back_off_seconds() / 2)
 
     def _start_pull_back_off(self, now: float) -> None:
@@ -306,7 +306,7 @@ class SimulatedContainer:
             return
         message = f'Back-off pulling image "{self.image}"'
         self.pod.record_event("BackOff", message, container=self.spec.name)
-        self.state, self.waiting = ContainerState.PULL_BACK_OFF, ("ImagePullBackOff", message)
+        self.state, self.waiting = ContainerPhase.PULL_BACK_OFF, ("ImagePullBackOff", message)
         self.due_at = now + self.pod.real_seconds(self._pull_back_off_seconds() / 2)
 
     def _pull_back_off_seconds(self) -> float:
@@ -314,7 +314,7 @@ class SimulatedContainer:
 
     def _start(self, now: float) -> None:
         override = self._overrides().start
-        self.state = ContainerState.STARTING
+        self.state = ContainerPhase.STARTING
         takes = self.pod.behaviour.start if override is None else override
         self.due_at = now + self.pod.real_seconds(takes)
 
@@ -326,7 +326,7 @@ class SimulatedContainer:
         self.id = container_id(self.pod.uid, self.spec.name, self.restart_count)
         self.started_at = format_time(self.pod.wall_time())
         self.resources = self.spec.resources
-        self.state = ContainerState.RUNNING
+        self.state = ContainerPhase.RUNNING
         name = self.spec.name
         self.pod.record_event("Created", f"Container created: {name}", container=name)
         self.pod.record_event("Started", f"Container started: {name}", container=name)
@@ -360,7 +360,7 @@ class SimulatedContainer:
         code = 1 if self._overrides().fail == "crash" else 0
         self._record_termination(now, code)
         if not self.pod.restarts_after(code):
-            self.state, self.due_at = ContainerState.ENDED, NEVER
+            self.state, self.due_at = ContainerPhase.ENDED, NEVER
             return
         self._crashes += 1
         # After its first crash a container is restarted at once.
@@ -373,7 +373,7 @@ class SimulatedContainer:
         self.waiting = ("CrashLoopBackOff", error)
         message = f"Back-off restarting failed container {name}"
         self.pod.record_event("BackOff", message, container=name, warning=True)
-        self.state = ContainerState.BACK_OFF
+        self.state = ContainerPhase.BACK_OFF
         self.due_at = now + self.pod.real_seconds(pause)
 
     def _record_termination(self, now: float, exit_code: int) -> None:

@@ -15,7 +15,7 @@ from everynode.components.guard import log_errors
 from everynode.components.kubelet.behaviour import ImageOverrides, parse_images
 from everynode.kube.resources import Resource
 from everynode.kube.transport import Transport
-from everynode.kube.verbs import Scope
+from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import NONE_UNREADABLE
 from everynode.kube.watch.watcher import Watcher
 
@@ -56,7 +56,9 @@ class ImageConfigWatcher:
             resource=CONFIG_MAPS,
             decode=decode_config_map,
             consumer=self,
-            scope=Scope(IMAGE_CONFIG_NAMESPACE, fields=f"metadata.name={IMAGE_CONFIG_NAME}"),
+            options=ListOptions(
+                IMAGE_CONFIG_NAMESPACE, fields=f"metadata.name={IMAGE_CONFIG_NAME}"
+            ),
         )
 
     def replace(

@@ -31,7 +31,7 @@ from everynode.components.kubelet.behaviour import (
     ImageOverrides,
     parse_overrides,
 )
-from everynode.components.kubelet.container import ContainerState, SimulatedContainer
+from everynode.components.kubelet.container import ContainerPhase, SimulatedContainer
 from everynode.components.kubelet.images import ImageStore, pull_seconds
 from everynode.components.kubelet.reported_status import ReportedStatus, WrittenCondition
 from everynode.components.kubelet.resize import Resize, apply_resize, requested_resources
@@ -370,7 +370,7 @@ class SimulatedPod:
 
     def _end_init_container(self, container: SimulatedContainer, now: float) -> None:
         """A simulated init container has done its work as soon as it has started."""
-        if container.state is not ContainerState.RUNNING or _is_sidecar(container.spec):
+        if container.state is not ContainerPhase.RUNNING or _is_sidecar(container.spec):
             return
         if self.overrides(container.image).fail not in ("crash", "probe"):
             container.stop(now)

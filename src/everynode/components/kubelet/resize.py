@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from everynode.api.objects import Resources
-from everynode.components.kubelet.container import ContainerState, SimulatedContainer
+from everynode.components.kubelet.container import ContainerPhase, SimulatedContainer
 from everynode.components.timers import NEVER
 
 
@@ -38,7 +38,7 @@ def containers_to_resize(containers: Iterable[SimulatedContainer]) -> list[Simul
     return [
         container
         for container in containers
-        if container.state is ContainerState.RUNNING
+        if container.state is ContainerPhase.RUNNING
         and container.resources != container.spec.resources
     ]
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from everynode.api.objects import Resources
 from everynode.api.times import format_time
-from everynode.components.kubelet.container import ContainerState, SimulatedContainer, Termination
+from everynode.components.kubelet.container import ContainerPhase, SimulatedContainer, Termination
 from everynode.components.kubelet.images import image_id
 from everynode.components.kubelet.pod import PodState, SimulatedPod
 from everynode.components.kubelet.registration import ConditionRow
@@ -141,7 +141,7 @@ def _ready(pod: SimulatedPod, containers: tuple[str, str, str]) -> ConditionRow:
 
 
 def _container_status(container: SimulatedContainer, pod: SimulatedPod) -> Object:
-    started = container.state in (ContainerState.RUNNING, ContainerState.STOPPING)
+    started = container.state in (ContainerPhase.RUNNING, ContainerPhase.STOPPING)
     status: Object = {
         "name": container.spec.name,
         "state": _state(container, pod),

@@ -37,7 +37,7 @@ from everynode.kube.resources import PODS
 Object = dict[str, Any]
 
 _LOG: Final = logging.getLogger(__name__)
-NAME: Final = "default-scheduler"
+SCHEDULER_NAME: Final = "default-scheduler"
 _YIELD_EVERY: Final = 64  # pods scheduled before other tasks get a turn
 _MAX_FEASIBLE: Final = 100  # feasible nodes after which the search ends, as in kube-scheduler
 _RETRY: Final = 1.0
@@ -126,7 +126,7 @@ class Scheduler:
             return
         if after.spec.node_name:
             self._on_bound_pod(after)
-        elif after.terminating or after.spec.scheduler_name != NAME or after.finished:
+        elif after.terminating or after.spec.scheduler_name != SCHEDULER_NAME or after.finished:
             self._forget(after)
         elif not after.spec.scheduling_gates and _needs_scheduling(
             self._pending.get(after.uid), after
@@ -311,7 +311,7 @@ class Scheduler:
         involved = InvolvedObject(
             "Pod", meta.name, meta.namespace, uid=meta.uid, version=meta.resource_version
         )
-        self._recorder.record(involved, reason, message, component=NAME, warning=warning)
+        self._recorder.record(involved, reason, message, component=SCHEDULER_NAME, warning=warning)
 
     # --- Preemption ------------------------------------------------------------------------------
 
@@ -337,7 +337,7 @@ class Scheduler:
         return ""
 
     def _evict(self, victim: FullPod, preemptor: FullPod, node: str) -> None:
-        text = f"{NAME}: preempting to accommodate a higher priority pod"
+        text = f"{SCHEDULER_NAME}: preempting to accommodate a higher priority pod"
         condition = disruption_condition("PreemptionByScheduler", text, self._clock.now())
         self._requests.send(status_patch(victim, {"conditions": [condition]}), ignore_result)
         meta = victim.metadata

@@ -95,15 +95,15 @@ def with_unreachable(
     return reachable
 
 
-def replace_unready_room(limit: int, tally: BudgetCounts) -> int:
+def replace_unready_room(limit: int, counts: BudgetCounts) -> int:
     """Return how many old pods that are not Ready may be replaced.
 
     The limit grows with the number of nodes where the target is available. A negative result means
     that too many nodes are under way already.
     """
-    return max(limit, tally.target_available) - tally.under_way
+    return max(limit, counts.target_available) - counts.under_way
 
 
-def update_ready_room(limit: int, tally: BudgetCounts) -> int:
+def update_ready_room(limit: int, counts: BudgetCounts) -> int:
     """Return how many nodes that are up may be taken down; negative if too many are down."""
-    return limit - tally.down
+    return limit - counts.down

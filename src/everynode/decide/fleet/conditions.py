@@ -61,7 +61,7 @@ class FleetSummary(msgspec.Struct, frozen=True):
     max_unavailable: int
     held: int = 0
     not_started: int = 0
-    progressing: int = 0  # nodes with a reason code in PROGRESSING, updated or not
+    progressing: int = 0  # nodes with a reason code in PROGRESSING_CODES, updated or not
     moving: int = 0  # those of them that do not merely try again what failed
     as_declared: int = 0  # nodes that have what selector, partition, pause and OnDelete ask for
     # Silent nodes that have not: held ones, and others that the target has not reached.

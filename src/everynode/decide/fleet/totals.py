@@ -11,7 +11,7 @@ from typing import Final
 from sortedcontainers import SortedList
 
 from everynode.decide.node.assessment import NO_COUNTS, Assessment, NodeCounts, Queue
-from everynode.decide.node.reasons import IDLE, PROGRESSING
+from everynode.decide.node.reasons import IDLE_CODES, PROGRESSING_CODES
 
 # Nodes whose maintenance is planned come after the others (R4).
 _SERVED_AFTER: Final = {
@@ -27,7 +27,7 @@ class Totals:
         self.queues: tuple[SortedList[str], ...] = tuple(SortedList() for _ in Queue)
         self.queued = 0  # how many nodes are in the queues
         self._counts = list(NO_COUNTS)
-        self.progressing = 0  # nodes with a reason code in PROGRESSING
+        self.progressing = 0  # nodes with a reason code in PROGRESSING_CODES
         # The nodes that wait for something outside of the controller, by reason code.
         self.waiting: dict[str, SortedList[str]] = {}
         self._timers: SortedList[tuple[float, str]] = SortedList()
@@ -100,8 +100,8 @@ class Totals:
                     [assessment.name for assessment in fleet if assessment.queue is queue]
                 )
         codes = Counter([assessment.reason.code for assessment in fleet])
-        self.progressing += sum([codes[code] for code in codes if code in PROGRESSING])
-        for code in sorted(codes.keys() - IDLE - PROGRESSING):
+        self.progressing += sum([codes[code] for code in codes if code in PROGRESSING_CODES])
+        for code in sorted(codes.keys() - IDLE_CODES - PROGRESSING_CODES):
             names = [assessment.name for assessment in fleet if assessment.reason.code == code]
             self.waiting.setdefault(code, SortedList()).update(names)
         self._timers.update([(m.wake_at, m.name) for m in fleet if m.wake_at is not None])
@@ -125,18 +125,18 @@ class Totals:
 
     def _add_reason(self, assessment: Assessment) -> None:
         code = assessment.reason.code
-        if code in PROGRESSING:
+        if code in PROGRESSING_CODES:
             self.progressing += 1
-        elif code not in IDLE:
+        elif code not in IDLE_CODES:
             if code not in self.waiting:
                 self.waiting[code] = SortedList()
             self.waiting[code].add(assessment.name)
 
     def _remove_reason(self, assessment: Assessment) -> None:
         code = assessment.reason.code
-        if code in PROGRESSING:
+        if code in PROGRESSING_CODES:
             self.progressing -= 1
-        elif code not in IDLE:
+        elif code not in IDLE_CODES:
             self.waiting[code].remove(assessment.name)
             if not self.waiting[code]:
                 del self.waiting[code]

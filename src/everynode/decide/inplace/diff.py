@@ -19,7 +19,7 @@ Object = dict[str, Any]
 _COPIED: Final = ("labels", "annotations", "finalizers")  # the template's metadata that pods get
 
 
-class Change(msgspec.Struct, frozen=True):
+class InPlaceChange(msgspec.Struct, frozen=True):
     """The changes that an in-place update writes; None removes a label or an annotation."""
 
     labels: dict[str, str | None] = {}
@@ -38,7 +38,7 @@ class Recreate(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=128)
-def classify(old_template: bytes, new_template: bytes) -> Change | Recreate:
+def classify(old_template: bytes, new_template: bytes) -> InPlaceChange | Recreate:
     """Return the changes that update a pod of the old template to the new one, or Recreate.
 
     A pod with the changes means the same as a pod that the new template creates (R6).
@@ -61,11 +61,11 @@ def classify(old_template: bytes, new_template: bytes) -> Change | Recreate:
     return Recreate(stale) if stale else change
 
 
-def _change(old: Object, new: Object) -> Change:
+def _change(old: Object, new: Object) -> InPlaceChange:
     """Return every difference that an in-place update can write."""
     images, resources = _changed_images(old, new), _changed_resources(old, new)
     before, after = _finalizers(old), _finalizers(new)
-    return Change(
+    return InPlaceChange(
         labels=_changed_keys(old, new, "labels"),
         annotations=_changed_keys(old, new, "annotations"),
         new_finalizers=tuple(name for name in after if name not in before),
@@ -148,7 +148,7 @@ def _canonical(pod: Object) -> Object:
     return made
 
 
-def _with_change(pod: Object, change: Change) -> Object:
+def _with_change(pod: Object, change: InPlaceChange) -> Object:
     """Return the pod after the update; defaults are not set again."""
     metadata: Object = {**pod["metadata"]}
     for kind, written in (("labels", change.labels), ("annotations", change.annotations)):
@@ -160,7 +160,7 @@ def _with_change(pod: Object, change: Change) -> Object:
     return {"metadata": metadata, "spec": {**pod["spec"], "containers": containers}}
 
 
-def _with_change_of(container: Object, change: Change) -> Object:
+def _with_change_of(container: Object, change: InPlaceChange) -> Object:
     name = container["name"]
     made = {**container, "image": change.images.get(name, container.get("image"))}
     moved = change.resources.get(name)
@@ -286,7 +286,7 @@ def _service_class(template: Object) -> str:
     return "Guaranteed"
 
 
-def _stale_variable(template: Object, change: Change) -> str:
+def _stale_variable(template: Object, change: InPlaceChange) -> str:
     """Return which variable would keep the old value of a label, an annotation or a resource.
 
     A container reads its variables when it starts. Empty if there is no such variable.
@@ -310,7 +310,7 @@ def _stale_variable(template: Object, change: Change) -> str:
     return ""
 
 
-def _is_moved(amount: Mapping[str, Any], container: str, change: Change) -> bool:
+def _is_moved(amount: Mapping[str, Any], container: str, change: InPlaceChange) -> bool:
     """Whether a resourceFieldRef, such as limits.cpu, names an amount that is resized."""
     moved = change.resources.get(amount.get("containerName") or container)
     kind, _, resource = str(amount.get("resource") or "").partition(".")

@@ -66,7 +66,7 @@ class InPlaceState(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     container_batches_record: tuple[Batch, ...] | None = None
 
 
-class Stage(enum.Enum):
+class InPlaceStage(enum.Enum):
     """The stages of an in-place update; the value is what the update waits for."""
 
     RESIZE = "the resize is to be written"
@@ -132,26 +132,26 @@ def started_at(state: InPlaceState) -> float | None:
         return None
 
 
-def stage(pod: Pod, state: InPlaceState | None) -> Stage:
+def stage(pod: Pod, state: InPlaceState | None) -> InPlaceStage:
     """Return the stage of the recorded update; FINISHED without a record."""
     if state is None:
-        return Stage.FINISHED
+        return InPlaceStage.FINISHED
     wanted = state.next_container_resources or {}
     if wanted and not is_resize_written(pod, wanted):
-        return Stage.RESIZE
+        return InPlaceStage.RESIZE
     resized = bool(wanted) or (state.update_resources and is_gate_closed(pod))
     if resized and not is_resize_reported(pod, wanted):
-        return Stage.RESIZING
+        return InPlaceStage.RESIZING
     if not are_images_running(pod, state):
-        return Stage.RESTARTING
+        return InPlaceStage.RESTARTING
     if state.next_container_images:
-        return Stage.NEXT if _passed_precheck(pod, state) else Stage.RESTARTING
-    return Stage.RESIZED if wanted else Stage.FINISHED
+        return InPlaceStage.NEXT if _passed_precheck(pod, state) else InPlaceStage.RESTARTING
+    return InPlaceStage.RESIZED if wanted else InPlaceStage.FINISHED
 
 
 def has_unfinished_update(pod: Pod) -> bool:
     """Whether an in-place update of the pod is not finished."""
-    return stage(pod, read_state(pod)) not in (Stage.FINISHED, Stage.RESIZED)
+    return stage(pod, read_state(pod)) not in (InPlaceStage.FINISHED, InPlaceStage.RESIZED)
 
 
 def is_gate_closed(pod: Pod) -> bool:

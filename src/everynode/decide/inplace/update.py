@@ -17,14 +17,14 @@ from everynode.api import keys
 from everynode.api.objects import Pod, Resources
 from everynode.api.times import format_time, seconds
 from everynode.decide.actions import Cause, Notice, PatchPod
-from everynode.decide.inplace.diff import Change, Recreate, classify
+from everynode.decide.inplace.diff import InPlaceChange, Recreate, classify
 from everynode.decide.inplace.gates import GateWrite, gate_patch, has_gate, is_open
 from everynode.decide.inplace.state import (
     INFEASIBLE,
     Batch,
+    InPlaceStage,
     InPlaceState,
     LastStatus,
-    Stage,
     are_containers_restarted,
     is_gate_closed,
     read_state,
@@ -36,20 +36,6 @@ from everynode.decide.inplace.state import (
 from everynode.decide.node.clock_skew import FutureTimes, effective_time
 from everynode.decide.pods.patch import patch_pod
 from everynode.decide.revisions.target import Revision, TemplateDefaults, no_extra_defaults
-
-__all__ = [
-    "IN_PLACE_TIMEOUT",
-    "Change",
-    "Done",
-    "NextStep",
-    "Recreate",
-    "Wait",
-    "classify",
-    "has_gates_to_open",
-    "maintenance_patch",
-    "next_step",
-    "settles_at",
-]
 
 # How long a step may take before the pod is recreated instead.
 IN_PLACE_TIMEOUT: Final = 600.0
@@ -93,7 +79,7 @@ def next_step(
     if isinstance(change, Recreate):
         return change
     state = read_state(pod)
-    settled = stage(pod, state) is Stage.FINISHED
+    settled = stage(pod, state) is InPlaceStage.FINISHED
     if settled and _gate_closed_at(pod, now, ahead) + IN_PLACE_TIMEOUT <= now:
         return Recreate("the pod was made unready, but could not be changed for 10 minutes")
     pending = InPlaceState() if settled or state is None else state
@@ -128,15 +114,17 @@ def settles_at(pod: Pod, ahead: FutureTimes = ()) -> float | None:
 
 def has_gates_to_open(pod: Pod) -> bool:
     """Whether `maintenance_patch` returns a patch for a pod without a recorded update."""
-    return not (pod.terminating or pod.finished) and bool(_gates_to_open(pod, Stage.FINISHED))
+    return not (pod.terminating or pod.finished) and bool(
+        _gates_to_open(pod, InPlaceStage.FINISHED)
+    )
 
 
-def _gates_to_open(pod: Pod, at: Stage) -> list[GateWrite]:
+def _gates_to_open(pod: Pod, at: InPlaceStage) -> list[GateWrite]:
     """Return gates that were never written, and those left closed by a finished update."""
     gates = []
     if has_gate(pod, keys.KRUISE_POD_READY) and pod.condition(keys.KRUISE_POD_READY) is None:
         gates.append(GateWrite(keys.KRUISE_POD_READY, open=True))
-    if is_gate_closed(pod) and at is Stage.FINISHED:
+    if is_gate_closed(pod) and at is InPlaceStage.FINISHED:
         gates.append(GateWrite(keys.INPLACE_UPDATE_READY, open=True))
     return gates
 
@@ -147,25 +135,27 @@ def _gates_to_open(pod: Pod, at: Stage) -> list[GateWrite]:
 def _continue_update(pod: Pod, now: float, ahead: FutureTimes) -> NextStep:
     state = read_state(pod)
     at = stage(pod, state)
-    if at is Stage.FINISHED or state is None:
+    if at is InPlaceStage.FINISHED or state is None:
         return maintenance_patch(pod, now=now, ahead=ahead) or Done()
     until = effective_time(_started_at(pod, state), ahead) + IN_PLACE_TIMEOUT
-    if at is Stage.RESIZING and resize_trouble(pod) == INFEASIBLE:
+    if at is InPlaceStage.RESIZING and resize_trouble(pod) == INFEASIBLE:
         return Recreate("the node cannot give the pod the resources it now asks for")
-    if now >= until and at is not Stage.RESIZED:
+    if now >= until and at is not InPlaceStage.RESIZED:
         return Recreate(f"not updated in place within 10 minutes: {at.value}")
     settles = _settles_at(pod, state, at, ahead)
     wake_at = until if settles is None else min(until, settles)
     return maintenance_patch(pod, now=now, ahead=ahead) or Wait(wake_at, at.value)
 
 
-def _next_recorded_write(pod: Pod, state: InPlaceState, at: Stage, now: float) -> PatchPod | None:
+def _next_recorded_write(
+    pod: Pod, state: InPlaceState, at: InPlaceStage, now: float
+) -> PatchPod | None:
     """Return the next write of the recorded update; None while it waits for the kubelet."""
-    if at is Stage.RESIZE:
+    if at is InPlaceStage.RESIZE:
         return _resize(pod, state.next_container_resources or {})
-    if at is Stage.RESIZED:
+    if at is InPlaceStage.RESIZED:
         return _clear_resize(pod, state, now)
-    if at is not Stage.NEXT:
+    if at is not InPlaceStage.NEXT:
         return None
     if not is_gate_closed(pod) and has_gate(pod, keys.INPLACE_UPDATE_READY):
         return _close_gate(pod, now)
@@ -212,9 +202,11 @@ def _close_record(pod: Pod, done: InPlaceState, now: float) -> PatchPod:
     return patch_pod(pod, Cause.IN_PLACE, metadata=metadata)
 
 
-def _settles_at(pod: Pod, state: InPlaceState, at: Stage, ahead: FutureTimes) -> float | None:
+def _settles_at(
+    pod: Pod, state: InPlaceState, at: InPlaceStage, ahead: FutureTimes
+) -> float | None:
     """Return when containers that restarted without a sign of the new image count as updated."""
-    if at is not Stage.RESTARTING or state.next_container_images:
+    if at is not InPlaceStage.RESTARTING or state.next_container_images:
         return None
     if not are_containers_restarted(pod, state):
         return None
@@ -231,7 +223,7 @@ def _settle_images(pod: Pod, state: InPlaceState, now: float) -> PatchPod:
 
 def _change_for(
     pod: Pod, old: Revision | None, target: Revision, extra_defaults: TemplateDefaults
-) -> Change | Recreate:
+) -> InPlaceChange | Recreate:
     if not has_gate(pod, keys.INPLACE_UPDATE_READY):
         return Recreate(f"the pod was made without the readiness gate {keys.INPLACE_UPDATE_READY}")
     if old is None:
@@ -247,7 +239,7 @@ def _change_for(
 
 
 def _start_update(
-    pod: Pod, change: Change, target: Revision, *, pending: InPlaceState, now: float
+    pod: Pod, change: InPlaceChange, target: Revision, *, pending: InPlaceState, now: float
 ) -> PatchPod:
     """Return the first write: close the gate if a container restarts, else write the update.
 
@@ -314,7 +306,7 @@ def _update_patch(pod: Pod, metadata: Mapping[str, Any], images: Mapping[str, st
     )
 
 
-def _metadata(change: Change, target: Revision, state: InPlaceState) -> dict[str, Any]:
+def _metadata(change: InPlaceChange, target: Revision, state: InPlaceState) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "labels": {**change.labels, keys.REVISION_HASH: target.hash},
         "annotations": {**change.annotations, **_record(state)},

@@ -214,7 +214,7 @@ class NodeState:
             names.append("removing")
         if code == reasons.SURGE_CANNOT_FIT:
             names.append("port_conflict")
-        if code in reasons.PROGRESSING and not self._is_retrying():
+        if code in reasons.PROGRESSING_CODES and not self._is_retrying():
             names.append("moving")
         return _shared_counts(tuple(names), creating, writing - creating)
 

@@ -46,8 +46,8 @@ SURGE_CANNOT_FIT: Final = "SurgeCannotFit"
 TAINTED: Final = "Tainted"
 NOT_ASSESSED: Final = "NotAssessed"  # the evaluation of the node raised: a defect of ours
 
-IDLE: Final = frozenset((DONE, NOT_ELIGIBLE, HELD, TURN, ON_DELETE, WITHHELD))
-PROGRESSING: Final = frozenset(
+IDLE_CODES: Final = frozenset((DONE, NOT_ELIGIBLE, HELD, TURN, ON_DELETE, WITHHELD))
+PROGRESSING_CODES: Final = frozenset(
     (WRITING, MISSING, STARTING, MIN_READY, IN_PLACE, TERMINATING, REPLACING)
 )
 

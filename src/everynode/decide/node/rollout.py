@@ -9,9 +9,9 @@ from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.api.times import seconds
 from everynode.decide.actions import Cause, PatchPod
+from everynode.decide.inplace.diff import Recreate
 from everynode.decide.inplace.update import (
     IN_PLACE_TIMEOUT,
-    Recreate,
     Wait,
     has_gates_to_open,
     maintenance_patch,

@@ -108,7 +108,7 @@ def _create(plan: Plan, view: NodeView, step: Step) -> CreatePod:
         plan.revisions[step.revision],
         view.name,
         replaced=step.replaced,
-        strangers=view.strangers,
+        name_holders=view.name_holders,
         failures=failures,
         replaced_sick=step.sick,
         by_scheduler=plan.by_scheduler,

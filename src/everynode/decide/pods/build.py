@@ -38,7 +38,7 @@ def build_pod(
     node: str,
     *,
     replaced: Sequence[str] = (),
-    strangers: Sequence[str] = (),
+    name_holders: Sequence[str] = (),
     failures: str | None = None,
     replaced_sick: bool = False,
     by_scheduler: bool = True,
@@ -49,7 +49,7 @@ def build_pod(
     """
     ready = _prepare(ds, revision)
     metadata = dict(ready.metadata)
-    metadata["name"] = pod_name(ds.name, ds.uid, node, revision.hash, replaced, strangers)
+    metadata["name"] = pod_name(ds.name, ds.uid, node, revision.hash, replaced, name_holders)
     notes = {} if failures is None else {keys.FAILURES: failures}
     if replaced_sick:
         notes[keys.REPLACED_SICK] = revision.hash

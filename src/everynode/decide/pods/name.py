@@ -21,16 +21,16 @@ def pod_name(
     node: str,
     revision: str,
     replaced: Sequence[str] = (),
-    strangers: Sequence[str] = (),
+    name_holders: Sequence[str] = (),
 ) -> str:
     """Return the name of a DaemonSet's next pod on a node.
 
-    `replaced` are the uids of own pods that it replaces. `strangers` are the uids of foreign pods
-    that have a name we would have used. Their order does not matter.
+    `replaced` are the uids of own pods that it replaces. `name_holders` are the uids of foreign
+    pods that have a name we would have used. Their order does not matter.
     """
     return derived_name(
         ds_name,
-        (ds_uid, node, revision, "/".join(sorted(replaced)), "/".join(sorted(strangers))),
+        (ds_uid, node, revision, "/".join(sorted(replaced)), "/".join(sorted(name_holders))),
     )
 
 

@@ -27,7 +27,7 @@ from everynode.decide.pods.pull_pod import ImagePull, build_pull_pod, pull_pod_n
 from everynode.decide.revisions.target import Revision, read_number
 
 PARALLELISM: Final = 1
-TIMEOUT: Final = 300
+PULL_TIMEOUT: Final = 300
 
 # Waiting reasons of the kubelet before and during the pull; all others come after it or are below.
 _BEFORE: Final = ("", "ContainerCreating", "PodInitializing")
@@ -46,7 +46,7 @@ class PullSettings(msgspec.Struct, frozen=True):
     """The pre-pull settings in the DaemonSet's annotations."""
 
     parallelism: int = PARALLELISM
-    timeout: int = TIMEOUT
+    timeout: int = PULL_TIMEOUT
     min_updated_ready: IntOrPercent | None = None
     faults: tuple[FieldError, ...] = ()
 
@@ -90,7 +90,7 @@ def read_pull_settings(ds: DaemonSet, *, always: bool = False) -> PullSettings |
     faults: list[FieldError] = []
     return PullSettings(
         parallelism=_read_count(annotations, keys.PREDOWNLOAD_PARALLELISM, PARALLELISM, faults),
-        timeout=_read_count(annotations, keys.PREDOWNLOAD_TIMEOUT, TIMEOUT, faults, least=1),
+        timeout=_read_count(annotations, keys.PREDOWNLOAD_TIMEOUT, PULL_TIMEOUT, faults, least=1),
         min_updated_ready=_read_amount(annotations, keys.PREDOWNLOAD_MIN_UPDATED_READY, faults),
         faults=tuple(faults),
     )

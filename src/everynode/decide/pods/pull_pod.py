@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 # No image has this command. A container that starts would run a second daemon on the node.
 COMMAND: Final = "/everynode-only-pulls-this-image"
-_NOBODY: Final = 65534
+_UNPRIVILEGED_USER: Final = 65534
 
 # Fields copied from the template because the kubelet's pull depends on them.
 _SHARED: Final = (
@@ -82,7 +82,7 @@ def build_pull_pod(
     if not windows:
         spec["securityContext"] = {
             "runAsNonRoot": True,
-            "runAsUser": _NOBODY,
+            "runAsUser": _UNPRIVILEGED_USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         }
     return {
@@ -91,7 +91,7 @@ def build_pull_pod(
         "metadata": {
             "name": pull_pod_name(ds, node, target.hash),
             "namespace": ds.namespace,
-            "labels": {keys.PULLER: ds.uid},
+            "labels": {keys.PULL_POD_OWNER: ds.uid},
             "ownerReferences": [owner],
         },
         "spec": spec,

@@ -33,7 +33,7 @@ def claim(ds: DaemonSet, pod: Pod) -> Claim:
     """Return what the DaemonSet does with a pod."""
     found = _claim(ds, pod.metadata)
     # A pull pod is never a daemon pod, whatever its labels.
-    pulls = found is Claim.ADOPT and keys.PULLER in pod.metadata.labels
+    pulls = found is Claim.ADOPT and keys.PULL_POD_OWNER in pod.metadata.labels
     return Claim.IGNORE if pulls else found
 
 

@@ -27,7 +27,7 @@ SHORTEST_WATCH: Final = 1.0
 MAX_REFUSALS: Final = 5
 
 
-class State(enum.Enum):
+class WatchState(enum.Enum):
     """Which request is sent next."""
 
     # The initial state: one request that streams the present objects, then every change.
@@ -48,7 +48,7 @@ class State(enum.Enum):
 class Position(msgspec.Struct, frozen=True):
     """The state, with the version or page token that the next request needs."""
 
-    state: State = State.WATCH_LIST
+    state: WatchState = WatchState.WATCH_LIST
     version: str = ""  # in WATCH: the last one received
     token: str = ""  # in LIST: of the next page, empty for the first
     failures: int = 0  # in a row
@@ -56,7 +56,7 @@ class Position(msgspec.Struct, frozen=True):
 
     def restarted(self) -> Position:
         """Return the initial position: list everything again."""
-        start = State.WATCH_LIST if self.watch_list else State.LIST
+        start = WatchState.WATCH_LIST if self.watch_list else WatchState.LIST
         return Position(start, failures=self.failures, watch_list=self.watch_list)
 
 
@@ -109,7 +109,7 @@ class Refused(msgspec.Struct, frozen=True):
 Outcome = PageRead | ListComplete | Ended | Silent | Broken | Refused
 
 
-class Step(msgspec.Struct, frozen=True):
+class Transition(msgspec.Struct, frozen=True):
     """The next position, the back-off before it, and a message for people."""
 
     position: Position
@@ -119,15 +119,15 @@ class Step(msgspec.Struct, frozen=True):
     reason: str = ""  # one word for the metric of restarts; empty while all goes well
 
 
-def advance(position: Position, outcome: Outcome) -> Step:
+def advance(position: Position, outcome: Outcome) -> Transition:
     """Return the next step, given the outcome of the last request."""
     match outcome:
         case PageRead(version, ""):
-            return Step(Position(State.WATCH, version, watch_list=position.watch_list))
+            return Transition(Position(WatchState.WATCH, version, watch_list=position.watch_list))
         case PageRead(_, token):
-            return Step(replace(position, token=token, failures=0))
+            return Transition(replace(position, token=token, failures=0))
         case ListComplete(version):
-            return Step(Position(State.WATCH, version, watch_list=position.watch_list))
+            return Transition(Position(WatchState.WATCH, version, watch_list=position.watch_list))
         case Ended():
             return _ended(position, outcome)
         case Silent(version):
@@ -137,7 +137,7 @@ def advance(position: Position, outcome: Outcome) -> Step:
             # One broken connection is ordinary; only a second one in a row is reported.
             trouble = message if failed.failures > 1 else ""
             pause = backoff(failed.failures)
-            return Step(failed, pause, trouble=trouble, reason="broken")
+            return Transition(failed, pause, trouble=trouble, reason="broken")
         case Refused():
             return _refused(position, outcome)
 
@@ -147,41 +147,41 @@ def backoff(failures: int) -> float:
     return min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** min(failures - 1, 10))
 
 
-def _ended(position: Position, outcome: Ended) -> Step:
-    if position.state is State.WATCH_LIST:
+def _ended(position: Position, outcome: Ended) -> Transition:
+    if position.state is WatchState.WATCH_LIST:
         return _without_watch_list(position, "the server ended its list before it was complete")
     if outcome.heard or outcome.seconds >= SHORTEST_WATCH:
-        return Step(replace(position, version=outcome.version, failures=0))
+        return Transition(replace(position, version=outcome.version, failures=0))
     failed = _after_failure(position, heard=False)
     # A server that stops or starts does this once or twice; it is reported from the third time.
     trouble = "the server ends watches as soon as they begin" if failed.failures > 2 else ""
-    return Step(failed, backoff(failed.failures), trouble=trouble, reason="short")
+    return Transition(failed, backoff(failed.failures), trouble=trouble, reason="short")
 
 
-def _silent(position: Position, version: str) -> Step:
-    if position.state is State.WATCH_LIST:
+def _silent(position: Position, version: str) -> Transition:
+    if position.state is WatchState.WATCH_LIST:
         return _without_watch_list(position, "the server fell silent before its list was complete")
-    return Step(_at_version(position, version), reason="silent")
+    return Transition(_at_version(position, version), reason="silent")
 
 
-def _without_watch_list(position: Position, trouble: str) -> Step:
-    start = Position(State.LIST, failures=position.failures, watch_list=False)
-    return Step(start, trouble=trouble, reason="no-watch-list")
+def _without_watch_list(position: Position, trouble: str) -> Transition:
+    start = Position(WatchState.LIST, failures=position.failures, watch_list=False)
+    return Transition(start, trouble=trouble, reason="no-watch-list")
 
 
-def _refused(position: Position, outcome: Refused) -> Step:
+def _refused(position: Position, outcome: Refused) -> Transition:
     error = outcome.error
-    if position.state is State.WATCH_LIST and isinstance(error, Invalid):
-        return Step(Position(State.LIST, watch_list=False), reason="no-watch-list")
-    if position.state is State.WATCH_LIST and error.status >= 500:
+    if position.state is WatchState.WATCH_LIST and isinstance(error, Invalid):
+        return Transition(Position(WatchState.LIST, watch_list=False), reason="no-watch-list")
+    if position.state is WatchState.WATCH_LIST and error.status >= 500:
         # Some servers accept the request and cannot serve it; they may be able to serve a list.
-        return Step(replace(position, state=State.LIST), reason="no-watch-list")
+        return Transition(replace(position, state=WatchState.LIST), reason="no-watch-list")
     failed = _after_failure(_at_version(position, outcome.version), heard=outcome.heard)
     if isinstance(error, Gone) and failed.failures == 1:
         # An expired version is ordinary: it is not reported and needs no pause.
-        return Step(failed.restarted(), reason="gone")
+        return Transition(failed.restarted(), reason="gone")
     anew = isinstance(error, Gone | NotFound) or _version_is_lost(failed, error)
-    return Step(
+    return Transition(
         failed.restarted() if anew else failed,
         backoff(failed.failures),
         min(error.retry_after or 0.0, MAX_RETRY_AFTER),
@@ -194,11 +194,11 @@ def _version_is_lost(position: Position, error: KubeError) -> bool:
     # After a restore the server may be behind our version and would always refuse it. The
     # error of a server that is overloaded or refuses our credentials is not about the version.
     meaningful = error.status in (400, 422, 500, 504)
-    return position.state is State.WATCH and meaningful and position.failures >= MAX_REFUSALS
+    return position.state is WatchState.WATCH and meaningful and position.failures >= MAX_REFUSALS
 
 
 def _at_version(position: Position, version: str) -> Position:
-    return replace(position, version=version) if position.state is State.WATCH else position
+    return replace(position, version=version) if position.state is WatchState.WATCH else position
 
 
 def _after_failure(position: Position, *, heard: bool) -> Position:

@@ -18,7 +18,7 @@ from everynode.kube.errors import Gone, KubeError, NotServed, from_response, fro
 from everynode.kube.requests import METADATA, METADATA_LIST, Request, Response
 from everynode.kube.resources import Resource
 from everynode.kube.transport import Event, InProcessStream, Stream, Transport, TransportError
-from everynode.kube.verbs import EVERYTHING, Scope
+from everynode.kube.verbs import EVERYTHING, ListOptions
 from everynode.kube.watch.cache import NONE_UNREADABLE, Object
 from everynode.kube.watch.interrupt import Interrupt, TimeLimit
 from everynode.kube.watch.states import (
@@ -32,7 +32,7 @@ from everynode.kube.watch.states import (
     Position,
     Refused,
     Silent,
-    State,
+    WatchState,
     advance,
 )
 
@@ -159,7 +159,7 @@ class Watcher(Generic[T]):
         resource: Resource,
         decode: Callable[[bytes], T],
         consumer: Consumer[T],
-        scope: Scope = EVERYTHING,
+        options: ListOptions = EVERYTHING,
         keep: Callable[[T], bool] | None = None,
         observer: WatchObserver | None = None,
         metadata_only: bool = False,
@@ -173,7 +173,7 @@ class Watcher(Generic[T]):
         self._clock = clock
         self._decode = decode
         self._consumer = consumer
-        self._scope = scope
+        self._options = options
         self._metadata_only = metadata_only  # the server leaves out spec and status
         self._keep = keep  # only these objects of a list are held until it is delivered
         self._observer: WatchObserver = observer or NullObserver()
@@ -223,16 +223,16 @@ class Watcher(Generic[T]):
     def _next_request(self) -> Coroutine[Any, Any, Outcome]:
         self.tried_at = self._clock.monotonic()
         position = self._position
-        if position.state is State.LIST:
-            page = verbs.list_page(self.resource, scope=self._scope, token=position.token)
+        if position.state is WatchState.LIST:
+            page = verbs.list_page(self.resource, options=self._options, token=position.token)
             return self._read_page(self._as_asked(page, METADATA_LIST))
         lifetime = int(self._clock.jitter(MIN_WATCH_SECONDS, MAX_WATCH_SECONDS))
-        if position.state is State.WATCH_LIST:
+        if position.state is WatchState.WATCH_LIST:
             self._start_list()
-            request = verbs.watch_list(self.resource, seconds=lifetime, scope=self._scope)
+            request = verbs.watch_list(self.resource, seconds=lifetime, options=self._options)
         else:
             request = verbs.watch(
-                self.resource, version=position.version, seconds=lifetime, scope=self._scope
+                self.resource, version=position.version, seconds=lifetime, options=self._options
             )
         return self._run_watch(self._as_asked(request, METADATA), lifetime)
 
@@ -346,7 +346,7 @@ class Watcher(Generic[T]):
         if kind == "BOOKMARK":
             self._handle_bookmark(body)
             return None
-        if self._position.state is State.WATCH_LIST:
+        if self._position.state is WatchState.WATCH_LIST:
             self._add_to_list(body)
             return None
         try:
@@ -365,7 +365,7 @@ class Watcher(Generic[T]):
 
     def _handle_bookmark(self, body: bytes) -> None:
         self._version = _bare_object_decoder.decode(body).metadata.version
-        if self._position.state is State.WATCH:
+        if self._position.state is WatchState.WATCH:
             self._consumer.bookmark(self._version)
         elif _END_OF_INITIAL_EVENTS in body:
             complete = ListComplete(self._version)
@@ -385,12 +385,12 @@ class Watcher(Generic[T]):
 
     async def _detect_silence(self, lifetime: float, silence: Interrupt) -> None:
         end = self._clock.monotonic() + lifetime + _EXTRA_SECONDS
-        if self._position.state is State.WATCH:
+        if self._position.state is WatchState.WATCH:
             await self._clock.sleep(SHORTEST_WATCH)
             self.heard_at = self._clock.monotonic()  # no event yet, but the version is accepted
             self._report_trouble("")
         while True:
-            watching = self._position.state is State.WATCH
+            watching = self._position.state is WatchState.WATCH
             limit = IDLE_LIMIT if watching else INITIAL_IDLE_LIMIT
             remaining = min(self.tried_at + limit, end) - self._clock.monotonic()
             if remaining <= 0:

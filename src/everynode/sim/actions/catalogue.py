@@ -10,7 +10,7 @@ from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.resources import PODS
 from everynode.sim.actions import hooks, intruders, nodes, pods, processes, servers, users
-from everynode.sim.actions.context import STUCK, TAINT, Act, ActionContext
+from everynode.sim.actions.context import STUCK_FINALIZER, TAINT, Act, ActionContext
 from everynode.sim.plans.plan import Action, Object
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _LASTING_FAULTS: Final = (
     "slow-admission",
     "expiring-pages",
 )
-NAMES: Final = (*ACTIONS, *_LASTING_FAULTS)
+ACTION_NAMES: Final = (*ACTIONS, *_LASTING_FAULTS)
 
 
 class ActionRunner:
@@ -93,7 +93,7 @@ class ActionRunner:
             if node.spec.unschedulable or any(each.key == TAINT for each in node.spec.taints):
                 await ctx.tolerate_error(ctx.set_taints(name, []))
         for pod in ctx.pods():
-            if STUCK in pod.metadata.finalizers:
+            if STUCK_FINALIZER in pod.metadata.finalizers:
                 no_finalizers: Object = {"metadata": {"finalizers": None}}
                 await ctx.tolerate_error(ctx.patch(PODS, pod.name, no_finalizers))
 

@@ -35,7 +35,9 @@ DAEMONSET_RESOURCES: Final = {
     "apps.kruise.io/v1alpha1": ADVANCED_V1ALPHA1,
 }
 TAINT: Final = "sim.everynode.io/taint"  # the key of every taint that an action sets
-STUCK: Final = "sim.everynode.io/stuck"  # the finalizer that keeps a pod from being removed
+STUCK_FINALIZER: Final = (
+    "sim.everynode.io/stuck"  # the finalizer that keeps a pod from being removed
+)
 _CONFIGMAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 _json: Final = msgspec.json.Decoder(dict[str, Any]).decode
 

@@ -39,7 +39,7 @@ async def _claim_from_elsewhere(ctx: ActionContext, action: Action) -> None:
     await _create(ctx, REVISIONS, _forged(ds, target, name=f"{target.metadata.name}-x"))
     node, hash = str(action.args["node"]), target.metadata.labels[keys.REVISION_HASH]
     await _create(ctx, PODS, _pod(ds, node, {keys.REVISION_HASH: hash}))
-    await _create(ctx, PODS, _pod(ds, node, {keys.PULLER: ds.uid}, controls=False))
+    await _create(ctx, PODS, _pod(ds, node, {keys.PULL_POD_OWNER: ds.uid}, controls=False))
 
 
 async def _forge_target(ctx: ActionContext, action: Action) -> None:

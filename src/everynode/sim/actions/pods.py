@@ -11,7 +11,7 @@ from everynode.api.times import format_time
 from everynode.kube import verbs
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import PODS
-from everynode.sim.actions.context import STUCK, Act, ActionContext, set_name
+from everynode.sim.actions.context import STUCK_FINALIZER, Act, ActionContext, set_name
 from everynode.sim.history.record import NAMESPACE
 from everynode.sim.plans.plan import Action
 
@@ -59,10 +59,10 @@ async def _stick_pod(ctx: ActionContext, action: Action) -> None:
     """A finalizer keeps a pod from being removed."""
     pod = ctx.pick_pod(action)
     if pod is not None:
-        await ctx.patch(PODS, pod.name, {"metadata": {"finalizers": [STUCK]}})
+        await ctx.patch(PODS, pod.name, {"metadata": {"finalizers": [STUCK_FINALIZER]}})
 
 
-async def _stick_pullers(ctx: ActionContext, action: Action) -> None:
+async def _stick_pull_pods(ctx: ActionContext, action: Action) -> None:
     """Turn image pre-pulling on, and keep its pull pods from being removed by a finalizer."""
     name = set_name(action)
     annotations = {keys.PREDOWNLOAD_PARALLELISM: "1", keys.PREDOWNLOAD_TIMEOUT: "20"}
@@ -73,11 +73,11 @@ async def _stick_pullers(ctx: ActionContext, action: Action) -> None:
 async def _block_pull_pods(ctx: ActionContext, seconds: float) -> None:
     world = ctx.world
     deadline = world.loop.time() + seconds
-    body = {"metadata": {"finalizers": [STUCK]}}
+    body = {"metadata": {"finalizers": [STUCK_FINALIZER]}}
     while world.loop.time() < deadline and not world.faults.lifted:
         for pod in ctx.pods():
-            free = STUCK not in pod.metadata.finalizers and not pod.terminating
-            if keys.PULLER in pod.metadata.labels and free:
+            free = STUCK_FINALIZER not in pod.metadata.finalizers and not pod.terminating
+            if keys.PULL_POD_OWNER in pod.metadata.labels and free:
                 await ctx.tolerate_error(ctx.patch(PODS, pod.name, body))
         await world.clock.sleep(_POLL)
 
@@ -91,6 +91,6 @@ ACTIONS: Final[dict[str, Act]] = {
     "fail-pod": _fail_pod,
     "restart-container": _restart_container,
     "stick-pod": _stick_pod,
-    "stick-pullers": _stick_pullers,
+    "stick-pullers": _stick_pull_pods,
     "quirk": _quirk,
 }

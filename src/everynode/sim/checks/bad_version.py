@@ -25,7 +25,7 @@ from everynode.sim.checks.possible_views import (
 )
 from everynode.sim.engine.clock import EPOCH
 from everynode.sim.history.cluster_state import ClusterState
-from everynode.sim.history.record import Commit, Record, RecordedRequest
+from everynode.sim.history.record import Commit, RecordedRequest, WorldRecord
 from everynode.sim.history.snapshots import node_of
 
 
@@ -47,7 +47,7 @@ class BadVersion(Check):
     controller_only: ClassVar[bool] = True
     observed_kinds: ClassVar[tuple[str, ...]] = DAEMONSET_KINDS
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         super().__init__(record)
         self._courses: dict[str, _VersionHistory] = {}  # by the DaemonSet's uid
 
@@ -55,7 +55,7 @@ class BadVersion(Check):
         """Check Ready pods that are disrupted for the current template."""
         pod = disrupted_pod(commit)
         if pod is not None and is_true(pod, keys.READY):
-            yield from self._judge(commit, pod)
+            yield from self._check(commit, pod)
 
     def observe(self, commit: Commit) -> None:
         """Start a new history where the template changes."""
@@ -68,7 +68,7 @@ class BadVersion(Check):
         ):
             self._courses[after.uid] = _VersionHistory(commit.version)
 
-    def _judge(self, commit: Commit, pod: Pod) -> Iterable[str]:
+    def _check(self, commit: Commit, pod: Pod) -> Iterable[str]:
         course = self._courses.get(owner_uid(pod))
         if course is None or course.works:
             return

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from everynode.sim.history.record import Commit, Record
+from everynode.sim.history.record import Commit, WorldRecord
 
 DAEMONSET_KINDS: Final = ("daemonsets.apps", "daemonsets.apps.kruise.io")
 
@@ -29,7 +29,7 @@ class Check:
     controller_only: ClassVar[bool] = False  # whether it checks only what controllers write
     observed_kinds: ClassVar[tuple[str, ...]] = ()  # kinds that it observes, by any writer
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         self.record = record
 
     def applies_to(self, kind: str, *, by_controller: bool) -> bool:

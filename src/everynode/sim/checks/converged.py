@@ -84,7 +84,7 @@ def _of_revisions(oracle: Oracle) -> Iterator[str]:
 def _of_pods(oracle: Oracle) -> Iterator[str]:
     for pod in oracle.cluster.pods.values():
         labels, owner = pod.metadata.labels, pod.metadata.controller
-        if labels.get(keys.PULLER) == oracle.ds.uid:
+        if labels.get(keys.PULL_POD_OWNER) == oracle.ds.uid:
             yield f"{pod.name} has fetched what it was to fetch and is still there"
         if owner is None and _should_be_adopted(oracle.ds, pod):
             yield f"{pod.name} has no owner, matches and was not adopted"
@@ -99,7 +99,7 @@ def _of_pods(oracle: Oracle) -> Iterator[str]:
 
 def _should_be_adopted(ds: DaemonSet, pod: Pod) -> bool:
     meta = pod.metadata
-    if meta.namespace != ds.namespace or pod.terminating or keys.PULLER in meta.labels:
+    if meta.namespace != ds.namespace or pod.terminating or keys.PULL_POD_OWNER in meta.labels:
         return False
     return matches(ds.selector, meta.labels)
 

@@ -23,7 +23,7 @@ from everynode.sim.checks.oracle import (
     template_containers,
 )
 from everynode.sim.checks.possible_views import TooManyViews, owner_uid, possible_views
-from everynode.sim.history.record import Commit, Record, request_body
+from everynode.sim.history.record import Commit, WorldRecord, request_body
 from everynode.sim.history.snapshots import node_of
 
 
@@ -36,7 +36,7 @@ class CreatedPod(Check):
     controller_only: ClassVar[bool] = True
     observed_kinds: ClassVar[tuple[str, ...]] = OBSERVED
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         super().__init__(record)
         self._last_pods = LastPods(record)
 
@@ -90,10 +90,10 @@ class CreatedPod(Check):
             oracle = self._last_pods.oracle(cluster, ds, commit, version)
             last, sure = self._last_pods.of(ds.uid, node, commit.actor, version)
             held_at = held_templates(oracle, node, last, sure=sure)
-            check = _judge_forged if pod.hash in self.record.forged else why_not_create
+            check = _check_forged if pod.hash in self.record.forged else why_not_create
             fault = check(oracle, pod, held_at)
-            fault = fault or _judge_tolerations(oracle, node, commit.cause.request)
-            fault = fault or _judge_gates(ds, oracle.templates.get(pod.hash), pod)
+            fault = fault or _check_tolerations(oracle, node, commit.cause.request)
+            fault = fault or _check_gates(ds, oracle.templates.get(pod.hash), pod)
             if not fault:
                 return ""
             first = first or fault
@@ -115,7 +115,7 @@ def held_templates(oracle: Oracle, node: str, last: list[Pod], *, sure: bool) ->
     return known
 
 
-def _judge_forged(oracle: Oracle, pod: Pod, held_at: list[bytes]) -> str:
+def _check_forged(oracle: Oracle, pod: Pod, held_at: list[bytes]) -> str:
     """A pod of a forged revision must match the DaemonSet's template, not the revision."""
     wanted = [oracle.node_template(node_of(pod)), *held_at]
     if pod_containers(pod) not in map(template_containers, wanted):
@@ -145,7 +145,7 @@ def why_not_create(oracle: Oracle, pod: Pod, held_at: list[bytes]) -> str:
     return "S2: the node has one already" if waiting else ""
 
 
-def _judge_gates(ds: DaemonSet, template: bytes | None, pod: Pod) -> str:
+def _check_gates(ds: DaemonSet, template: bytes | None, pod: Pod) -> str:
     """The pod has the readiness gates that are used, and no others: each costs a write."""
     spec = msgspec.json.decode(template or b"{}").get("spec") or {}
     used = {gate["conditionType"] for gate in spec.get("readinessGates") or ()}
@@ -158,7 +158,7 @@ def _judge_gates(ds: DaemonSet, template: bytes | None, pod: Pod) -> str:
     return "" if found == used else f"L3: its readiness gates are {sorted(found)}"
 
 
-def _judge_tolerations(oracle: Oracle, node: str, request: Request) -> str:
+def _check_tolerations(oracle: Oracle, node: str, request: Request) -> str:
     """The pod has the tolerations to run on its node, also when the node is cordoned."""
     taints = oracle.cluster.nodes[node].spec.taints
     if not taints:

@@ -50,7 +50,7 @@ class EventRate:
         if self._writes[key] > most:
             yield f"{key[0]} wrote {self._writes[key]} events of type {key[2]} on one object"
         if request.method == "POST":
-            yield from self._judge_alike(cause, key, body)
+            yield from self._check_alike(cause, key, body)
 
     def _look_at_status(self, cause: RecordedRequest) -> None:
         """Count completed rollouts: pending Events are sent at once when a rollout completes."""
@@ -68,7 +68,7 @@ class EventRate:
         self._about[body["metadata"]["name"]] = key
         return key
 
-    def _judge_alike(
+    def _check_alike(
         self, cause: RecordedRequest, key: _Key, body: dict[str, Any]
     ) -> Iterable[str]:
         alike = self._alike.setdefault((key, str(body.get("reason"))), {})

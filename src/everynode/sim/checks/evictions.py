@@ -29,9 +29,9 @@ class Evictions(Check):
         cause, pod = commit.cause, commit.before
         if pod is None or cause is None or not cause.request.path.endswith("/eviction"):
             return ()
-        return self._judge(commit, pod)
+        return self._check(commit, pod)
 
-    def _judge(self, commit: Commit, pod: Pod) -> Iterator[str]:
+    def _check(self, commit: Commit, pod: Pod) -> Iterator[str]:
         if by_controller(commit):
             yield f"{pod.name} was evicted by {commit.actor}"
         gone = commit.after is None or commit.after.terminating

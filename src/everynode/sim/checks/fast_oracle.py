@@ -20,7 +20,7 @@ from everynode.sim.checks.oracle import TRIAL_SECONDS, Oracle, is_left_alone, is
 from everynode.sim.checks.pod_health import clock_lag, proves_from, trusted_from
 from everynode.sim.engine.clock import EPOCH
 from everynode.sim.history.cluster_state import ClusterState
-from everynode.sim.history.record import Commit, Record
+from everynode.sim.history.record import Commit, WorldRecord
 from everynode.sim.history.snapshots import node_of
 
 MANY: Final = 50  # nodes; with fewer the oracle is used
@@ -42,9 +42,9 @@ class FastOracle:
         self._settled_from: dict[str, float] = {}
         self._proven_from: dict[str, float] = {}
         for node in sorted(self._wanted):
-            self.count(cluster, node)
+            self.recount_pods(cluster, node)
 
-    def look(self, cluster: ClusterState, node: str) -> None:
+    def recount_node(self, cluster: ClusterState, node: str) -> None:
         """Recompute a node that was created, changed or deleted."""
         found = cluster.nodes.get(node)
         if found is None or not node_fit(self._ds.template).should_run(found):
@@ -53,9 +53,9 @@ class FastOracle:
                 each.pop(node, None)
             return
         self._wanted.add(node)
-        self.count(cluster, node)
+        self.recount_pods(cluster, node)
 
-    def count(self, cluster: ClusterState, node: str) -> None:
+    def recount_pods(self, cluster: ClusterState, node: str) -> None:
         """Recompute a node whose pods changed."""
         if node not in self._wanted:
             return
@@ -134,7 +134,7 @@ def _resized_at(pod: Pod) -> float:
 class FastOracles:
     """A fast oracle for every DaemonSet that needs one."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         self._record = record
         self._found: dict[str, FastOracle] = {}
 
@@ -146,12 +146,12 @@ class FastOracles:
         if commit.kind == "pods":
             places = [node_of(pod) for pod in (commit.before, commit.after) if pod is not None]
             for node in dict.fromkeys(places):
-                for tally in self._found.values():
-                    tally.count(cluster, node)
+                for oracle in self._found.values():
+                    oracle.recount_pods(cluster, node)
         elif commit.kind == "nodes":
             found = commit.before if commit.after is None else commit.after
-            for tally in self._found.values():
-                tally.look(cluster, found.name)
+            for oracle in self._found.values():
+                oracle.recount_node(cluster, found.name)
         elif commit.kind.startswith("controllerrevisions"):
             self._found.clear()
 
@@ -168,7 +168,7 @@ class FastOracles:
         ds = cluster.sets.get(owner.uid) if owner is not None else None
         if ds is None:
             return False
-        tally = self._found.get(ds.uid)
-        if tally is None or tally.generation != ds.metadata.generation:
-            tally = self._found[ds.uid] = FastOracle(cluster, ds)
-        return tally.allows(cluster, pod, now)
+        oracle = self._found.get(ds.uid)
+        if oracle is None or oracle.generation != ds.metadata.generation:
+            oracle = self._found[ds.uid] = FastOracle(cluster, ds)
+        return oracle.allows(cluster, pod, now)

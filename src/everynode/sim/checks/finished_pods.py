@@ -19,7 +19,7 @@ _QUIET: Final = 1800.0
 _SHUTDOWN: Final = "GracefulNodeShutdownInProgress"
 _SHUTDOWN_REASONS: Final = ("Terminated", "NodeShutdown")
 _LONG_PAUSE: Final = 300.0  # while a node that shut down is not Ready
-_Judge = Callable[[Oracle, Pod], str]
+_Rule = Callable[[Oracle, Pod], str]
 
 
 class FinishedPods(Check):
@@ -41,9 +41,9 @@ class FinishedPods(Check):
         going = after is None or after.terminating
         try:
             if before is None:
-                fault = self._first_fault(commit, pod, _judge_successor)
+                fault = self._first_fault(commit, pod, _check_successor)
             elif before.finished and going and not before.terminating:
-                fault = self._first_fault(commit, pod, _judge_deletion)
+                fault = self._first_fault(commit, pod, _check_deletion)
             else:
                 return
         except TooManyViews:
@@ -51,7 +51,7 @@ class FinishedPods(Check):
         if fault:
             yield f"{fault}: {pod.name} on {node_of(pod)}"
 
-    def _first_fault(self, commit: Commit, pod: Pod, check: _Judge) -> str:
+    def _first_fault(self, commit: Commit, pod: Pod, check: _Rule) -> str:
         assert commit.cause is not None
         first = ""
         for cluster, _ in possible_views(self.record, commit):
@@ -65,7 +65,7 @@ class FinishedPods(Check):
         return first
 
 
-def _judge_deletion(oracle: Oracle, pod: Pod) -> str:
+def _check_deletion(oracle: Oracle, pod: Pod) -> str:
     """A finished pod is deleted only where its node has another pod or should have none."""
     name = node_of(pod)
     node = oracle.cluster.nodes.get(name)
@@ -78,7 +78,7 @@ def _judge_deletion(oracle: Oracle, pod: Pod) -> str:
     return "S7: an ended pod was deleted before its successor came"
 
 
-def _judge_successor(oracle: Oracle, pod: Pod) -> str:
+def _check_successor(oracle: Oracle, pod: Pod) -> str:
     """A replacement is created after the back-off, and records how many failures came before it."""
     node = oracle.cluster.nodes.get(node_of(pod))
     said = node.status.conditions if node is not None else ()

@@ -27,7 +27,7 @@ class Hooks(Check):
             return
         before: Pod = commit.before
         if commit.after is not None:
-            yield from _judge_state(before, commit.after)
+            yield from _check_state(before, commit.after)
         going = commit.after is None or commit.after.terminating
         if not going or before.terminating or before.finished:
             return
@@ -55,7 +55,7 @@ def is_held_by_hook(hook: LifecycleHook | None, pod: Pod) -> bool:
     return any(each in hook.finalizers for each in pod.metadata.finalizers)
 
 
-def _judge_state(before: Pod, after: Pod) -> Iterable[str]:
+def _check_state(before: Pod, after: Pod) -> Iterable[str]:
     """PreparingDelete is the only state that we write, and it is never removed."""
     old = before.metadata.labels.get(keys.LIFECYCLE_STATE, "")
     new = after.metadata.labels.get(keys.LIFECYCLE_STATE, "")

@@ -16,7 +16,7 @@ from everynode.sim.checks.check import DAEMONSET_KINDS
 from everynode.sim.checks.oracle import Oracle, is_watched
 from everynode.sim.checks.possible_views import by_controller, owner_uid
 from everynode.sim.history.cluster_state import ClusterState
-from everynode.sim.history.record import Commit, Record
+from everynode.sim.history.record import Commit, WorldRecord
 from everynode.sim.history.snapshots import node_of
 
 OBSERVED = ("nodes", "pods", "controllerrevisions.apps", *DAEMONSET_KINDS)
@@ -34,7 +34,7 @@ class _Departed(msgspec.Struct):
 class LastPods:
     """Updated with every commit."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         self._record = record
         self._departed: dict[tuple[str, str], list[_Departed]] = {}  # by DaemonSet uid and node
         self._known: dict[str, list[int]] = {}  # by process: versions of pods it knew, ascending

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from everynode.sim.checks.check import Check
-from everynode.sim.history.record import Commit, Record
+from everynode.sim.history.record import Commit, WorldRecord
 
 
 class OnlyLeaderWrites(Check):
@@ -16,7 +16,7 @@ class OnlyLeaderWrites(Check):
     title: ClassVar[str] = "only the leader writes"
     controller_only: ClassVar[bool] = True
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         super().__init__(record)
         self._holder = ""
         self._leased = False

@@ -27,7 +27,7 @@ from everynode.sim.checks.possible_views import (
     possible_views,
 )
 from everynode.sim.checks.withdrawn import is_withdrawn, withdrawing
-from everynode.sim.history.record import Commit, Record
+from everynode.sim.history.record import Commit, WorldRecord
 from everynode.sim.history.snapshots import node_of
 
 
@@ -40,15 +40,15 @@ class MaxUnavailable(Check):
     controller_only: ClassVar[bool] = True
     observed_kinds: ClassVar[tuple[str, ...]] = OBSERVED
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         super().__init__(record)
-        self._tallies = FastOracles(record)
+        self._fast_oracles = FastOracles(record)
         self._last_pods = LastPods(record)
 
     def check(self, commit: Commit) -> Iterable[str]:
         """Check whether the disruption of a pod is justified."""
         pod = disrupted_pod(commit)
-        if pod is None or not owner_uid(pod) or self._tallies.allows(commit, pod):
+        if pod is None or not owner_uid(pod) or self._fast_oracles.allows(commit, pod):
             return
         try:
             fault = self._fault(commit, pod)
@@ -60,7 +60,7 @@ class MaxUnavailable(Check):
     def observe(self, commit: Commit) -> None:
         """Update the counts of unavailable nodes, and note the pods that nodes had last."""
         self._last_pods.observe(commit)
-        self._tallies.observe(commit)
+        self._fast_oracles.observe(commit)
 
     def _fault(self, commit: Commit, pod: Pod) -> str:
         assert commit.cause is not None
@@ -105,14 +105,14 @@ def why_not_disrupt(
     if oracle.at_target(pod) and not (oracle.in_place and inplace_state_of(pod)):
         return "S7: its pod is what it should be and was taken"
     if removed and is_withdrawn(oracle, pod) and node not in oracle.desired_nodes:
-        return _judge_withdrawal(oracle, node, disrupted)
+        return _check_withdrawal(oracle, node, disrupted)
     if (
         removed
         and not others
         and not node_fit(oracle.node_template(node)).should_run(oracle.cluster.nodes[node])
     ):
         return "S7: the node may keep its pod, but would get no other one"
-    return _judge_update(oracle, pod, disrupted)
+    return _check_update(oracle, pod, disrupted)
 
 
 def _is_one_too_many(oracle: Oracle, pod: Pod, others: list[Pod]) -> bool:
@@ -130,7 +130,7 @@ def _is_one_too_many(oracle: Oracle, pod: Pod, others: list[Pod]) -> bool:
     return any(oracle.is_up(each) and (proven or oracle.proves(each)) for each in successors)
 
 
-def _judge_withdrawal(oracle: Oracle, node: str, disrupted: Collection[str]) -> str:
+def _check_withdrawal(oracle: Oracle, node: str, disrupted: Collection[str]) -> str:
     """A pod whose toleration was withdrawn goes within the budget, and nothing follows it."""
     if node not in oracle.scope or not oracle.updating:
         return "S3/S4/S5: the node is held and its pod was taken"
@@ -142,7 +142,7 @@ def _judge_withdrawal(oracle: Oracle, node: str, disrupted: Collection[str]) -> 
     return ""
 
 
-def _judge_update(oracle: Oracle, pod: Pod, disrupted: Collection[str]) -> str:
+def _check_update(oracle: Oracle, pod: Pod, disrupted: Collection[str]) -> str:
     node = node_of(pod)
     if node not in oracle.scope:
         strategy = oracle.ds.strategy

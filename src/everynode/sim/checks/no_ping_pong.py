@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from everynode.api.objects import Pod
 from everynode.sim.checks.check import DAEMONSET_KINDS, Check
 from everynode.sim.checks.possible_views import by_controller, disrupted_pod, owner_uid
-from everynode.sim.history.record import Commit, Record
+from everynode.sim.history.record import Commit, WorldRecord
 from everynode.sim.history.snapshots import node_of
 
 _MOST: Final = 3
@@ -27,7 +27,7 @@ class NoPingPong(Check):
     controller_only: ClassVar[bool] = True
     observed_kinds: ClassVar[tuple[str, ...]] = ("nodes", *DAEMONSET_KINDS)
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         super().__init__(record)
         self._taken: dict[_Place, bool] = {}
         self._again: Counter[_Place] = Counter()

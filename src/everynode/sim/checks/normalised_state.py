@@ -16,7 +16,7 @@ from everynode.sim.checks.inplace_progress import amounts
 from everynode.sim.checks.oracle import Oracle, canonical_template
 from everynode.sim.checks.possible_views import by_controller, owner_uid
 from everynode.sim.history.cluster_state import ClusterState
-from everynode.sim.history.record import Record
+from everynode.sim.history.record import WorldRecord
 from everynode.sim.history.snapshots import node_of
 
 NormalisedState = dict[str, list[tuple[object, ...]]]
@@ -53,7 +53,7 @@ def differences(before: NormalisedState, after: NormalisedState) -> list[str]:
     ]
 
 
-def pod_churn(record: Record) -> Counter[tuple[str, str]]:
+def pod_churn(record: WorldRecord) -> Counter[tuple[str, str]]:
     """How many daemon pods controllers created and deleted, by node."""
     found: Counter[tuple[str, str]] = Counter()
     for commit in record.commits:

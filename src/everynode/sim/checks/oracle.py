@@ -476,10 +476,10 @@ class Oracle:
             return True
         # A failed target pod that waits for its replacement counts like one that is not available.
         failed = [pod for pod in pods if pod.finished and not pod.terminating]
-        judged = self.staying(node) or [pod for pod in failed if self.at_target(pod)]
-        if not judged:
+        decisive = self.staying(node) or [pod for pod in failed if self.at_target(pod)]
+        if not decisive:
             return True
-        for pod in judged:
+        for pod in decisive:
             fresh = self.now < revision_since(pod) + self.ds.min_ready_seconds + PROGRESS_SECONDS
             if self.at_target(pod) and fresh and not self.is_up(pod):
                 return True

@@ -33,13 +33,13 @@ class Ownership(Check):
             if not was and "everynode.io/puller" not in before.metadata.labels:
                 yield f"{before.name} has no owner and was written to"
         elif not was:
-            yield from self._judge_adoption(before, becomes)
+            yield from self._check_adoption(before, becomes)
         elif becomes:
             yield f"{before.name} was taken from another owner"
         elif self._matches(after, was):
             yield f"{before.name} was let go although it matches"
 
-    def _judge_adoption(self, pod: Pod, uid: str) -> Iterable[str]:
+    def _check_adoption(self, pod: Pod, uid: str) -> Iterable[str]:
         if pod.terminating:
             yield f"{pod.name} was adopted while it was being deleted"
         if not self._matches(pod, uid):

@@ -14,7 +14,7 @@ from everynode.api.objects import Pod
 from everynode.sim.checks.inplace_progress import gate_closed
 from everynode.sim.checks.oracle import is_marked_not_ready, is_preparing
 from everynode.sim.history.cluster_state import ClusterState, StateHistory
-from everynode.sim.history.record import Commit, Record
+from everynode.sim.history.record import Commit, WorldRecord
 from everynode.sim.history.snapshots import PastPodIndex, PodIndex, node_of
 
 _MOST: Final = 200  # combinations of part states that are tried
@@ -64,7 +64,7 @@ class TooManyViews(Exception):
     """There are too many possible views to check them all: the decision counts as right."""
 
 
-def possible_views(record: Record, commit: Commit) -> Iterator[tuple[ClusterState, int]]:
+def possible_views(record: WorldRecord, commit: Commit) -> Iterator[tuple[ClusterState, int]]:
     """States of the store on which the decision may rest, newest first, with their pods' version.
 
     Each kind has its own watch, so that the parts may be of different age. Raises
@@ -85,7 +85,7 @@ def possible_views(record: Record, commit: Commit) -> Iterator[tuple[ClusterStat
 class _KnownVersions:
     """The oldest version of each part that may have been seen."""
 
-    def __init__(self, record: Record, commit: Commit) -> None:
+    def __init__(self, record: WorldRecord, commit: Commit) -> None:
         assert commit.cause is not None
         # A new leader lists everything before its first write.
         known, began = commit.cause.known_versions, record.leader_since.get(commit.actor, 0)
@@ -124,7 +124,7 @@ def _mixed(
         yield ClusterState(version, 0.0, nodes[0], pods, sets[0], revisions[0]), version
 
 
-def disrupted_since(record: Record, commit: Commit, version: int) -> set[str]:
+def disrupted_since(record: WorldRecord, commit: Commit, version: int) -> set[str]:
     """The pods that the same process disrupted after a version, up to and with this commit."""
     found = set()
     for each in reversed(record.commits):

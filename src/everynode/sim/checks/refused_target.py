@@ -23,7 +23,7 @@ from everynode.sim.checks.possible_views import (
 )
 from everynode.sim.checks.withdrawn import is_withdrawn
 from everynode.sim.history.cluster_state import ClusterState
-from everynode.sim.history.record import Commit, Record, RecordedRequest
+from everynode.sim.history.record import Commit, RecordedRequest, WorldRecord
 from everynode.sim.history.snapshots import node_of
 
 _CREATED: Final = 201
@@ -51,7 +51,7 @@ class RefusedTarget(Check):
     kinds: ClassVar[tuple[str, ...]] = ("pods",)
     controller_only: ClassVar[bool] = True
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         super().__init__(record)
         self._accepted: set[tuple[str, str]] = set()
         record.on_request.append(self._note_answer)

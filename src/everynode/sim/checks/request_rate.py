@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final
 
 from everynode.sim.checks.events import EventRate
-from everynode.sim.history.record import Record, RecordedRequest
+from everynode.sim.history.record import RecordedRequest, WorldRecord
 
 _SECONDS: Final = 10.0
 _AT_LEAST: Final = 150  # requests in that time that are always allowed
@@ -20,7 +20,7 @@ class RequestRate:
     id: ClassVar[str] = "L4"
     title: ClassVar[str] = "no livelock: requests are bounded by what happens"
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         self._record = record
         # By process: requests with their response status.
         self._recent: dict[str, deque[tuple[RecordedRequest, int]]] = {}
@@ -32,13 +32,13 @@ class RequestRate:
         """Check one more request."""
         if not cause.actor.startswith("controller") or cause.actor in self._told:
             return ()
-        return self._judge(cause, status)
+        return self._check(cause, status)
 
-    def _judge(self, cause: RecordedRequest, status: int) -> Iterator[str]:
+    def _check(self, cause: RecordedRequest, status: int) -> Iterator[str]:
         actor = cause.actor
         if cause.request.method != "GET":
             yield from self._events.cause(cause)
-            yield from self._judge_lead(cause)
+            yield from self._check_lead(cause)
         recent = self._recent.get(actor)
         if recent is None:
             recent = self._recent[actor] = deque()
@@ -51,7 +51,7 @@ class RequestRate:
             often = ", ".join(f"{times} x {text}" for text, times in _most_common(recent))
             yield f"{actor} made {count} requests in {_SECONDS:.0f} s: {often}"
 
-    def _judge_lead(self, cause: RecordedRequest) -> Iterable[str]:
+    def _check_lead(self, cause: RecordedRequest) -> Iterable[str]:
         """No process sends a write while another one is leader, even if the server refuses it."""
         leader, request = self._record.leader, cause.request
         if leader is None:

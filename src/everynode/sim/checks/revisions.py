@@ -30,28 +30,28 @@ class Revisions(Check):
         """Check a revision that was written."""
         before, after = commit.before, commit.after
         if after is None:
-            yield from self._judge_deletion(commit, before)
+            yield from self._check_deletion(commit, before)
         elif before is None:
-            yield from self._judge_creation(after)
-            yield from self._judge_need(commit, after)
-            yield from self._judge_source(commit, after)
+            yield from self._check_creation(after)
+            yield from self._check_need(commit, after)
+            yield from self._check_source(commit, after)
         elif bytes(before.data) != bytes(after.data):
             yield f"the content of {after.metadata.name} was changed"
         elif after.revision < before.revision:
             yield f"{after.metadata.name} was given a smaller number"
         elif _note(before, keys.TARGET_GENERATION) != _note(after, keys.TARGET_GENERATION):
-            yield from self._judge_number(after)
+            yield from self._check_number(after)
             # A note that an earlier DaemonSet of this name left behind says nothing.
             noted_for = _note(after, keys.COMPLETED).partition("/")[2]
             owner = after.metadata.controller
             if after.revision > before.revision and owner and noted_for == owner.uid:
                 yield f"{after.metadata.name} became the target again and is noted as complete"
             if _note(before, keys.FROM_REVISION) != _note(after, keys.FROM_REVISION):
-                yield from self._judge_source(commit, after)
+                yield from self._check_source(commit, after)
         elif _note(after, keys.COMPLETED) not in ("", _note(before, keys.COMPLETED)):
-            yield from self._judge_completion(commit, after)
+            yield from self._check_completion(commit, after)
 
-    def _judge_completion(self, commit: Commit, noted: ControllerRevision) -> Iterable[str]:
+    def _check_completion(self, commit: Commit, noted: ControllerRevision) -> Iterable[str]:
         """A target is noted as complete only when it was available on every node (R3)."""
         assert commit.cause is not None
         owner, now = noted.metadata.controller, commit.cause.evaluated_at
@@ -66,7 +66,7 @@ class Revisions(Check):
                 return
         yield f"{noted.metadata.name} is noted as complete and was not"
 
-    def _judge_creation(self, made: ControllerRevision) -> Iterable[str]:
+    def _check_creation(self, made: ControllerRevision) -> Iterable[str]:
         owner = made.metadata.controller
         if owner is None:
             yield f"{made.metadata.name} has no owner"
@@ -81,7 +81,7 @@ class Revisions(Check):
         if made.revision in others and not self._disturbed():
             yield f"{made.metadata.name} has number {made.revision}, which is taken"
 
-    def _judge_need(self, commit: Commit, made: ControllerRevision) -> Iterable[str]:
+    def _check_need(self, commit: Commit, made: ControllerRevision) -> Iterable[str]:
         """No second revision is created for a template that is already stored (R1)."""
         owner = made.metadata.controller
         if owner is None:
@@ -96,7 +96,7 @@ class Revisions(Check):
         except TooManyViews:
             return
 
-    def _judge_number(self, made: ControllerRevision) -> Iterable[str]:
+    def _check_number(self, made: ControllerRevision) -> Iterable[str]:
         """The target has the highest revision number: users and kubectl identify it by that."""
         owner = made.metadata.controller
         if owner is None or self._disturbed():
@@ -104,7 +104,7 @@ class Revisions(Check):
         if made.revision < max(each.revision for each in _owned(self.record.cluster, owner.uid)):
             yield f"{made.metadata.name} became the target and others have higher numbers"
 
-    def _judge_source(self, commit: Commit, made: ControllerRevision) -> Iterable[str]:
+    def _check_source(self, commit: Commit, made: ControllerRevision) -> Iterable[str]:
         """A new target names the revision that most pods carried (R3)."""
         owner = made.metadata.controller
         named = _note(made, keys.FROM_REVISION)
@@ -133,7 +133,7 @@ class Revisions(Check):
             for each in self.record.commits
         )
 
-    def _judge_deletion(self, commit: Commit, gone: ControllerRevision) -> Iterable[str]:
+    def _check_deletion(self, commit: Commit, gone: ControllerRevision) -> Iterable[str]:
         hash = gone.metadata.labels.get(keys.REVISION_HASH, "")
         owner = gone.metadata.controller
         if owner is None:

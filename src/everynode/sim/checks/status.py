@@ -20,7 +20,7 @@ from everynode.sim.checks.status_recount import (
     WriterKnowledge,
     counts_of,
 )
-from everynode.sim.history.record import Commit, Record
+from everynode.sim.history.record import Commit, WorldRecord
 
 _NOTICED: Final = 11.0  # seconds after which every controller has noticed that its clock was set
 
@@ -33,7 +33,7 @@ class StatusCounts(Check):
     kinds: ClassVar[tuple[str, ...]] = DAEMONSET_KINDS
     controller_only: ClassVar[bool] = True
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         super().__init__(record)
         self._shares: dict[str, CurrentCounts] = {}
 

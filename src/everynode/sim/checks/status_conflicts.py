@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.sim.checks.check import DAEMONSET_KINDS, Check
 from everynode.sim.checks.status_recount import counts_of
-from everynode.sim.history.record import Commit, Record
+from everynode.sim.history.record import Commit, WorldRecord
 
 _BACK_OFF: Final = 60.0  # seconds without a write after another client wrote the status
 _INTERVAL: Final = 0.4  # seconds in which three writes are too many
@@ -24,7 +24,7 @@ class StatusConflicts(Check):
     kinds: ClassVar[tuple[str, ...]] = DAEMONSET_KINDS
     controller_only: ClassVar[bool] = True
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         super().__init__(record)
         self._times: dict[tuple[str, str], deque[float]] = {}  # when our last statuses were written
 

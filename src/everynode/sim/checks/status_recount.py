@@ -2,7 +2,7 @@
 
 A status is right if its writer could have counted so. The writer's caches lag by different amounts
 for each kind, so that there are many states it may have seen; they are not enumerated. Each node
-adds its own counts (`NodeCounts`) to the sums, independently of the others:
+adds its own share (`NodeShare`) to the sums, independently of the others:
 
 1. `CurrentCounts` keeps the counts of all nodes as they are now, updated with every commit. If the
    status equals their sum, it is right. This is nearly always so.
@@ -48,10 +48,10 @@ from everynode.sim.checks.oracle import (
 )
 from everynode.sim.checks.possible_views import owner_uid, pods_on_node
 from everynode.sim.history.cluster_state import ClusterState
-from everynode.sim.history.record import Commit, Record
+from everynode.sim.history.record import Commit, WorldRecord
 from everynode.sim.history.snapshots import node_of
 
-NAMES: Final = ("wanted", "current", "misscheduled", "ready", "updated", "available")
+COUNT_NAMES: Final = ("wanted", "current", "misscheduled", "ready", "updated", "available")
 COUNTED: Final = ("pods", "nodes", "controllerrevisions.apps")
 _THINKING: Final = 0.05  # a decision is at most this many seconds older than its request
 _MAX_COMMITS: Final = (
@@ -66,7 +66,7 @@ Sums = tuple[int, ...]  # in the order of the count names
 _Pods = Mapping[str, Pod]
 
 
-class NodeCounts(NamedTuple):
+class NodeShare(NamedTuple):
     """What one node adds to the counts."""
 
     wanted: bool = False
@@ -76,7 +76,7 @@ class NodeCounts(NamedTuple):
     up_from: float = inf
 
 
-_NOTHING: Final = NodeCounts()
+_NOTHING: Final = NodeShare()
 
 
 def counts_of(status: DaemonSetStatus) -> Sums:
@@ -117,14 +117,14 @@ def _as_changed(pod: Pod) -> Pod:
 class CurrentCounts:
     """The counts that each node of one DaemonSet adds now (its share)."""
 
-    def __init__(self, record: Record, ds: DaemonSet) -> None:
+    def __init__(self, record: WorldRecord, ds: DaemonSet) -> None:
         self._record = record
         self._uid, self._least = ds.uid, ds.min_ready_seconds
         self._template = ds.template
         self._wants = node_fit(ds.template)
         self._is_up = Oracle(ClusterState(0, 0.0), ds, inf).is_available
         self._followed = len(record.commits)
-        self._by_node: dict[str, NodeCounts] = {}
+        self._by_node: dict[str, NodeShare] = {}
         self._alike: Counter[tuple[bool, bool, bool, RevisionMark]] = Counter()
         self._ups: SortedList[float] = SortedList()
         self._wanted: dict[str, bool] = {}  # by existing node
@@ -157,26 +157,26 @@ class CurrentCounts:
             self._wanted[node.name] = self._wants.should_run(there)
         return node.name
 
-    def of(self, node: Node | None, pods: Iterable[Pod]) -> NodeCounts:
+    def of(self, node: Node | None, pods: Iterable[Pod]) -> NodeShare:
         """The share of a node with these pods."""
         return self._share(None if node is None else self._wants.should_run(node), pods)
 
-    def _share(self, wanted: bool | None, pods: Iterable[Pod]) -> NodeCounts:
+    def _share(self, wanted: bool | None, pods: Iterable[Pod]) -> NodeShare:
         """The share of a node; `wanted` is None where the node does not exist."""
         if wanted is None:
             return _NOTHING
         first = first_of([pod for pod in pods if owner_uid(pod) == self._uid and is_watched(pod)])
         if first is None:
-            return NodeCounts(wanted)
+            return NodeShare(wanted)
         if not wanted:
-            return NodeCounts(held=True)
+            return NodeShare(held=True)
         ready = is_true(first, keys.READY)
         up = ready and self._is_up(_as_changed(first))
         up_from = available_from(first, self._least) if up else inf
         generation = first.metadata.labels.get(keys.POD_TEMPLATE_GENERATION, "")
-        return NodeCounts(True, True, ready, (first.hash, generation), up_from)
+        return NodeShare(True, True, ready, (first.hash, generation), up_from)
 
-    def now(self, name: str) -> NodeCounts:
+    def now(self, name: str) -> NodeShare:
         """The current share of a node."""
         return self._by_node.get(name, _NOTHING)
 
@@ -244,7 +244,7 @@ class WriterKnowledge:
     Most statuses equal the current counts; then nothing is computed here.
     """
 
-    def __init__(self, record: Record, commit: Commit) -> None:
+    def __init__(self, record: WorldRecord, commit: Commit) -> None:
         assert commit.cause is not None
         self._record, self._scene = record, record.cluster
         self._uid, self._sent_at = commit.after.uid, commit.cause.sent_at
@@ -262,7 +262,7 @@ class WriterKnowledge:
         self._look_back()
         yield from _target_hashes(self._revisions, ds)
 
-    def shares(self, shares: CurrentCounts) -> dict[str, list[NodeCounts]]:
+    def shares(self, shares: CurrentCounts) -> dict[str, list[NodeShare]]:
         """The possible shares of every node that changed."""
         self._look_back()
         found = {}
@@ -349,7 +349,7 @@ class Recount:
         past = self._past.shares(self._shares)
         choices = [self._others(past), *map(self._options, past.values())]
         least, most = _suffixes(choices, min), _suffixes(choices, max)
-        for name, count, low, high in zip(NAMES, counts, least[0], most[0], strict=True):
+        for name, count, low, high in zip(COUNT_NAMES, counts, least[0], most[0], strict=True):
             if not low <= count <= high:
                 span = str(low) if low == high else f"{low} to {high}"
                 return f"{count} nodes are {name} in the status, it is {span}"
@@ -371,11 +371,11 @@ class Recount:
         )
         return [(*low[:-1], available) for available in range(low[-1], high[-1] + 1)]
 
-    def _options(self, shares: Iterable[NodeCounts]) -> list[Sums]:
+    def _options(self, shares: Iterable[NodeShare]) -> list[Sums]:
         """The counts that one changed node may add."""
         return list(dict.fromkeys(self._count(s, at) for s in shares for at in self._times))
 
-    def _count(self, share: NodeCounts, at: float) -> Sums:
+    def _count(self, share: NodeShare, at: float) -> Sums:
         wanted, held, ready, mark, up_from = share
         here = wanted and held
         updated = here and self._is_target(mark)
@@ -388,14 +388,14 @@ class Recount:
 
 def _suffixes(choices: list[list[Sums]], pick: Callable[[Iterable[int]], int]) -> list[Sums]:
     """By position, the minimum or maximum that the choices from there on add; 0 at the end."""
-    found: list[Sums] = [(0,) * len(NAMES)]
+    found: list[Sums] = [(0,) * len(COUNT_NAMES)]
     for options in reversed(choices):
         found.append(_total([found[-1], tuple(map(pick, zip(*options, strict=True)))]))
     return found[::-1]
 
 
 def _total(sums: Iterable[Sums]) -> Sums:
-    return tuple(map(sum, zip((0,) * len(NAMES), *sums, strict=True)))
+    return tuple(map(sum, zip((0,) * len(COUNT_NAMES), *sums, strict=True)))
 
 
 def _less(sums: Sums, other: Sums) -> Sums:
@@ -407,4 +407,4 @@ def _between(low: Sums, sums: Sums, high: Sums) -> bool:
 
 
 def _named(counts: Sums) -> str:
-    return ", ".join(f"{count} {name}" for count, name in zip(counts, NAMES, strict=True))
+    return ", ".join(f"{count} {name}" for count, name in zip(counts, COUNT_NAMES, strict=True))

@@ -11,7 +11,7 @@ from everynode.api.objects import Pod
 from everynode.sim.checks.check import Check
 from everynode.sim.checks.oracle import is_marked_not_ready, is_preparing
 from everynode.sim.checks.possible_views import owner_uid
-from everynode.sim.history.record import Commit, Record, RecordedRequest
+from everynode.sim.history.record import Commit, RecordedRequest, WorldRecord
 
 _Stretch = tuple[str, int]  # the pod's revision, and in place also the DaemonSet's generation
 
@@ -24,7 +24,7 @@ class WriteCost(Check):
     kinds: ClassVar[tuple[str, ...]] = ("pods",)
     controller_only: ClassVar[bool] = True
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: WorldRecord) -> None:
         super().__init__(record)
         # By the pod's uid.
         self._spent: dict[str, tuple[_Stretch, int, RecordedRequest | None]] = {}
@@ -33,7 +33,7 @@ class WriteCost(Check):
         """Check a pod that a controller wrote to."""
         before, pod = commit.before, commit.after if commit.after is not None else commit.before
         ds = self.record.cluster.sets.get(owner_uid(pod))
-        if ds is None or keys.PULLER in pod.metadata.labels:
+        if ds is None or keys.PULL_POD_OWNER in pod.metadata.labels:
             return
         if before is not None and _is_aside(before, pod):
             return

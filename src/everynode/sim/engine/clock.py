@@ -57,7 +57,7 @@ class SimClock:
         if self._dead:
             raise Killed
         if seconds <= 0:
-            await TURN
+            await NEXT_TURN
             if self._dead:
                 raise Killed
             return
@@ -138,7 +138,7 @@ class _Turn:
         yield
 
 
-TURN: Final = _Turn()
+NEXT_TURN: Final = _Turn()
 
 
 def _wake(future: asyncio.Future[None]) -> None:

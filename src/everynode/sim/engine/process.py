@@ -15,7 +15,7 @@ from everynode.sim.engine.loop import SimLoop
 from everynode.sim.faults.active import ActiveFaults
 from everynode.sim.faults.next_release import NEXT, grown
 from everynode.sim.faults.transport import FaultyTransport
-from everynode.sim.history.record import Record
+from everynode.sim.history.record import WorldRecord
 
 LEASE_NAMESPACE: Final = "kube-system"
 # When idle, most requests are lease renewals; half as many suffice here.
@@ -29,7 +29,7 @@ class Process:
         self,
         loop: SimLoop,
         api: Api,
-        record: Record,
+        record: WorldRecord,
         *,
         name: str,
         seed: object,

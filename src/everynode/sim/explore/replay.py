@@ -10,12 +10,12 @@ from typing import Any, Final
 import msgspec
 
 from everynode.sim.actions.arguments import argument_error
-from everynode.sim.actions.catalogue import NAMES
+from everynode.sim.actions.catalogue import ACTION_NAMES
 from everynode.sim.actions.context import DAEMONSET_RESOURCES
 from everynode.sim.faults.active import REQUEST_FAULTS
 from everynode.sim.plans.plan import Object, Plan, decode, encode
 
-KNOWN = frozenset((*NAMES, *REQUEST_FAULTS))
+KNOWN = frozenset((*ACTION_NAMES, *REQUEST_FAULTS))
 _USUAL = ("selector", "template", "updateStrategy")
 _MOST_BYTES: Final = 32 * 1024 * 1024
 _MOST_NODES: Final = 10_000  # the same limit as for a forecast

@@ -63,7 +63,7 @@ class _Search:
 # --- Reductions ----------------------------------------------------------------------------------
 
 
-def _fewer_happenings(search: _Search) -> bool:
+def _fewer_actions(search: _Search) -> bool:
     """Remove half of the actions, then quarters, and finally single ones."""
     smaller = False
     size = len(search.plan.actions)
@@ -130,7 +130,7 @@ def _shorter_times(search: _Search) -> bool:
     found = search.attempt(_replace(search.plan, timing=Timing()))
     for index in range(len(search.plan.actions)):
         for calmer in _calmer(search.plan.actions[index]):
-            found = search.attempt(_with_happening(search.plan, index, calmer)) or found
+            found = search.attempt(_with_action(search.plan, index, calmer)) or found
     last = max((each.at for each in search.plan.actions), default=0.0)
     return search.attempt(_replace(search.plan, quiet_at=float(round(last) + 1))) or found
 
@@ -146,12 +146,12 @@ def _calmer(action: Action) -> Iterator[Action]:
         yield _replace(action, at=float(round(action.at)))
 
 
-def _with_happening(plan: Plan, index: int, action: Action) -> Plan:
+def _with_action(plan: Plan, index: int, action: Action) -> Plan:
     made = (*plan.actions[:index], action, *plan.actions[index + 1 :])
     return _replace(plan, actions=made)
 
 
-_STEPS: Final = (_fewer_happenings, _smaller_world, _plainer_manifests, _shorter_times)
+_STEPS: Final = (_fewer_actions, _smaller_world, _plainer_manifests, _shorter_times)
 
 
 # --- Valid candidates ----------------------------------------------------------------------------

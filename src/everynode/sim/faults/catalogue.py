@@ -311,7 +311,7 @@ DELETION_BLOCKERS: Final = (PROTECTED, DRAINED, STUCK_PULL_PODS)
 REFUSED_VERSION: Final = Fault("F54", "a policy refuses a version", _refuse_image, "refuse-image")
 
 # Nodes in maintenance, by their lifecycle conditions.
-MAINTENANCE: Final = (
+MAINTENANCE_FAULTS: Final = (
     Fault("F55", "a node is in maintenance", _lifecycle, "set-lifecycle"),
     Fault("F55", "a node is in maintenance", _lifecycle, "set-lifecycle"),
     Fault("F55", "a node shuts down gracefully", _shutdown, "shut-node-down"),
@@ -322,5 +322,5 @@ ALL_FAULTS: Final = (
     *PROCESS_FAULTS,
     *DELETION_BLOCKERS,
     REFUSED_VERSION,
-    *MAINTENANCE,
+    *MAINTENANCE_FAULTS,
 )

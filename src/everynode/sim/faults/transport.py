@@ -14,11 +14,11 @@ from everynode.apiserver.verbs.dispatch import Api
 from everynode.apiserver.verbs.watch import Watch
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream, TransportError
-from everynode.sim.engine.clock import EPOCH, TURN, Killed, SimClock
+from everynode.sim.engine.clock import EPOCH, NEXT_TURN, Killed, SimClock
 from everynode.sim.faults.active import ActiveFaults
 from everynode.sim.faults.responses import admission_error, error_response
 from everynode.sim.faults.watch import FaultyWatch
-from everynode.sim.history.record import Record, RecordedRequest
+from everynode.sim.history.record import RecordedRequest, WorldRecord
 from everynode.sim.plans.plan import Action
 
 _VERSION: Final = b'"resourceVersion":"'
@@ -75,7 +75,7 @@ class FaultyTransport:
     def __init__(
         self,
         api: Api,
-        record: Record,
+        record: WorldRecord,
         *,
         name: str,
         clock: SimClock,
@@ -104,7 +104,7 @@ class FaultyTransport:
         self._check_alive()
         faults = self._faults
         if faults is None:
-            await TURN
+            await NEXT_TURN
             self._check_alive()
             return await self._serve(request)
         # Reads change nothing, so no check needs to know what their sender knew.

@@ -78,7 +78,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     actor: str  # the process that wrote; empty for the server itself
 
 
-class Record:
+class WorldRecord:
     """Keeps the history of a world and calls the registered checks."""
 
     def __init__(self, store: Store, time: Callable[[], float], *, keep: bool = True) -> None:

@@ -15,7 +15,7 @@ from everynode.sim.faults.catalogue import (
     COMMON_FAULTS,
     DRAINED,
     LONG,
-    MAINTENANCE,
+    MAINTENANCE_FAULTS,
     PROCESS_FAULTS,
     PROTECTED,
     REFUSED_VERSION,
@@ -204,7 +204,7 @@ def _maintenance(seed: int, nodes: int) -> list[Action]:
     rng = random.Random(f"{seed}/maintenance")
     if rng.random() > _WITH_MAINTENANCE:
         return []
-    found = rng.choices(MAINTENANCE, k=rng.choice((1, 2, 4)))
+    found = rng.choices(MAINTENANCE_FAULTS, k=rng.choice((1, 2, 4)))
     return [each.draw(rng, round(rng.uniform(0.0, _DISTURBED), 2), nodes) for each in found]
 
 

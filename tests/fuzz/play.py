@@ -1,4 +1,4 @@
-"""Playing requests to the embedded server in process, and judging what it did with them."""
+"""Playing requests to the embedded server in process, and checking what it did with them."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ class World:
                 else:
                     response = await self.cluster.transport.send(request)
         except EndlessError as error:
-            raise FailureError("endless", f"{asked}: {error}") from None
+            raise FailureError("without end", f"{asked}: {error}") from None
         except Exception as error:
             raise FailureError(f"raised {_place(error)}", f"{asked}: {error!r}") from error
-        _judge(asked, response)
+        _check_response(asked, response)
         return response
 
 
@@ -110,7 +110,7 @@ def _place(error: BaseException | None) -> str:
 _CAUSES: Final = Causes()
 
 
-def _judge(asked: Asked, response: Response) -> None:
+def _check_response(asked: Asked, response: Response) -> None:
     if response.status >= 500 and response.status != 504:
         told = response.body.decode(errors="replace")
         known = any(f'"message":"{allowed}' in told for allowed in REAL_ERRORS)
