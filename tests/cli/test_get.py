@@ -19,7 +19,7 @@ def test_a_line_for_each_set_of_both_kinds(rollouts: Up) -> None:
         "ads/done": ["5", "5", "5", "0", "0"],
         "ads/held": ["5", "2", "5", "3", "0"],
         "ads/net": ["5", "5", "5", "0", "0"],
-        "ads/stuck": ["5", "1", "4", "0", "1"],
+        "ads/stuck": ["5", "0", "4", "0", "1"],
         "ds/net": ["5", "5", "5", "0", "0"],
     }
 

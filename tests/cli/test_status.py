@@ -25,7 +25,7 @@ def test_the_picture_of_a_stalled_rollout(rollouts: Up) -> None:
     )
     assert rest == [
         "",
-        "  ######------------------------  1 of 5 nodes updated, 4 available",
+        "  ------------------------------  0 of 5 nodes updated, 4 available",
         "",
         "  zone-a  .o",
         "  zone-b  oo",

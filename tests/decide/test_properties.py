@@ -219,6 +219,16 @@ def test_no_decision_breaks_scope_or_budget_and_a_fresh_ledger_decides_the_same(
 
 
 @given(plans, events, events)
+@example(  # a node whose pod of the target died keeps its place in a first installation
+    plan=make(
+        strategy=UpdateStrategy(max_unavailable=IntOrPercent(1), partition=IntOrPercent(1)),
+        flavour=Flavour.NATIVE,
+        from_hash=None,
+        progressive=True,
+    ),
+    before=[("decide", 0), ("decide", 0), ("kill", 0), ("flow", 0), ("decide", 0)],
+    after=[("decide", 0)] * 5,
+)
 @example(  # a tainted node keeps its target pod, which proves the target
     plan=make(
         strategy=UpdateStrategy(

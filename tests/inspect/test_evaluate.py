@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus, IntOrPercent, UpdateStrategy
 from everynode.api.objects import Condition, Node, NodeMeta, Pod, PodMeta, PodSpec, PodStatus
 from everynode.inspect.evaluate import Evaluator, evaluate, is_complete, summarise
-from everynode.inspect.fleet import RolloutState
+from everynode.inspect.fleet import NodeStanding, RolloutState
 from everynode.inspect.snapshot import Snapshot
 from tests.support.samples import NOW, advanced, template
 
@@ -68,6 +68,21 @@ def test_queued_nodes_have_places_by_name_descending_and_sick_ones_first() -> No
     )
     fleet = evaluate(Snapshot(ds, nodes, pods, ()), NOW).fleet
     assert [(row.node, row.place) for row in fleet.rows] == [("a", 1), ("b", 3), ("c", 2)]
+
+
+def test_a_broken_pod_of_the_target_does_not_count_as_updated() -> None:
+    ds = sample(status=DaemonSetStatus(observed_generation=1))
+    target = target_of(ds)
+    nodes = tuple(node(name) for name in ("a", "b", "c"))
+    pods = (
+        pod("a", "old", ready_for=900.0),
+        pod("b", target, ready_for=None),
+        pod("c", target, ready_for=900.0),
+    )
+    fleet = evaluate(Snapshot(ds, nodes, pods, ()), NOW).fleet
+    standings = [row.standing for row in fleet.rows]
+    assert fleet.counts.updated == standings.count(NodeStanding.UPDATED) == 1
+    assert fleet.status.updated == 2  # as kubectl shows it
 
 
 def test_a_spec_that_no_controller_has_seen_is_reported_as_unobserved() -> None:

@@ -43,7 +43,12 @@ class DecisionOracle:
             sets={plan.ds.uid: plan.ds},
             revisions=_revisions(plan),
         )
-        self._oracle = Oracle(self._cluster, plan.ds, now)
+        remembered = frozenset(
+            view.name
+            for view in views
+            if not view.pods and view.last_pod is not None and plan.is_at_target(view.last_pod)
+        )
+        self._oracle = Oracle(self._cluster, plan.ds, now, remembered)
         self._written = {write.uid for view in views for write in view.writes if write.uid}
 
     def check(self, actions: Sequence[PodAction]) -> None:

@@ -277,20 +277,21 @@ def _fleet(
     status = decided.decision.status if decided.decision is not None else ds.status
     faulty = _condition(ds.status, FAULTY)
     standings = Counter(row.standing for row in rows)
-    held = decided.totals.held if decided.totals is not None else 0
+    totals = decided.totals
     counts = Counts(
         desired=status.desired,
-        updated=status.updated,
+        # Without the nodes only the status is known; it also counts pods that are not available.
+        updated=totals.done if totals is not None else status.updated,
         ready=status.ready,
         available=status.available,
         updating=standings[NodeStanding.UPDATING],
         waiting=standings[NodeStanding.WAITING],
         queued=standings[NodeStanding.QUEUED],
-        held=held,
+        held=totals.held if totals is not None else 0,
         not_eligible=standings[NodeStanding.NOT_ELIGIBLE],
     )
     state = _state(snapshot, plan, rows, counts, decided)
-    budget = _budget(plan, decided.totals, counts)
+    budget = _budget(plan, totals, counts)
     per_minute = _pace(plan, snapshot.pods or (), now, at_once=budget.promised)
     return FleetView(
         ds=ds,

@@ -82,7 +82,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """How many nodes there are of each kind."""
 
     desired: int = 0
-    updated: int = 0
+    updated: int = 0  # and available, as the standing says
     ready: int = 0
     available: int = 0
     updating: int = 0
