@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUNNING := $(VENV)/.running
 STAMP := $(VENV)/.installed
 
-.PHONY: help venv demo up test coverage check format bench simulate fuzz mutants lock kubernetes deploy clean
+.PHONY: help venv demo up test coverage check format bench simulate fuzz mutants lock kubernetes deploy pictures clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -64,15 +64,16 @@ fuzz: $(STAMP) ## Send odd requests and objects to the API server and the contro
 mutants: $(STAMP) ## Plant deliberate bugs and see whether the simulator catches every one
 	$(BIN)/python -m mutants --write
 
+PYTHON_FILES := src tests bench mutants hack/pictures
 check: $(STAMP) ## Format, lint, types and import contracts
-	$(BIN)/ruff format --check src tests bench mutants
-	$(BIN)/ruff check src tests bench mutants
+	$(BIN)/ruff format --check $(PYTHON_FILES)
+	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
 format: $(STAMP) ## Format the code
-	$(BIN)/ruff format src tests bench mutants
-	$(BIN)/ruff check --fix src tests bench mutants
+	$(BIN)/ruff format $(PYTHON_FILES)
+	$(BIN)/ruff check --fix $(PYTHON_FILES)
 
 kubernetes: ## Build the real Kubernetes binaries once per machine
 	hack/kubernetes/build
@@ -84,6 +85,9 @@ deploy: $(STAMP) ## Generate deploy/ from what `everynode install` applies
 	$(BIN)/everynode install --print --image everynode:$$($(BIN)/everynode --version | awk '{print $$NF}') > deploy/everynode.yaml.new
 	mv deploy/everynode.yaml.new deploy/everynode.yaml
 	$(BIN)/python hack/chart
+
+pictures: $(STAMP) ## Draw the pictures of the documentation, from runs of the program and from bench/results
+	$(BIN)/python -m hack.pictures
 
 lock: $(STAMP) ## Generate the hashed requirements files
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -o requirements/dev.txt

@@ -20,6 +20,6 @@ def test_every_state_has_a_shape_of_its_own_so_that_colour_alone_never_tells(siz
 
 def test_a_legend_names_what_it_shows() -> None:
     svg = Svg("a", "b")
-    draw_legend(svg, 0, 0, (NodeState.HELD, NodeState.UPDATED), 80)
+    draw_legend(svg, 0, 0, (NodeState.HELD, NodeState.UPDATED))
     assert re.findall(r">(held|updated)<", svg.render(100)) == ["held", "updated"]
     assert len({word(state) for state in NodeState}) == len(NodeState)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from everynode.forecast.recording import NodeState
@@ -34,12 +35,13 @@ def draw_cell(svg: Svg, state: NodeState, x: float, y: float, size: float = SIZE
     svg.stamp(f"{shape}-{size:g}", _shape(shape, size), colour, x, y)
 
 
-def draw_legend(svg: Svg, x: float, y: float, states: tuple[NodeState, ...], step: float) -> None:
-    """Draw a cell and the word of each state, one after the other, `step` units apart."""
-    for number, state in enumerate(states):
-        left = x + number * step
-        draw_cell(svg, state, left, y - 11, 13)
-        svg.text(left + 19, y, word(state), "quiet small")
+def draw_legend(svg: Svg, x: float, y: float, states: Sequence[NodeState]) -> float:
+    """Draw a cell and the word of each state, one after the other; return where they end."""
+    for state in states:
+        draw_cell(svg, state, x, y - 11, 13)
+        svg.text(x + 19, y, word(state), "quiet small")
+        x += 36 + len(word(state)) * 6.8
+    return x
 
 
 def _shape(name: str, size: float) -> str:

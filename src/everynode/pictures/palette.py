@@ -29,11 +29,12 @@ COLOURS: Final = (
 _FONT: Final = 'system-ui,-apple-system,"Segoe UI",Roboto,Ubuntu,Cantarell,"DejaVu Sans",sans-serif'
 _SHAPES: Final = (
     f"text{{font-family:{_FONT};font-size:14px;font-variant-numeric:tabular-nums}}"
-    ".small{font-size:12.5px}.head{font-size:15px;font-weight:650}"
+    ".small{font-size:12.5px}.tiny{font-size:11.5px}.head{font-size:15px;font-weight:650}"
     ".heading{font-size:18px;font-weight:650;letter-spacing:-.01em}.bold{font-weight:650}"
     ".curve{fill:none;stroke-width:2.5;stroke-linejoin:round}.thin{stroke-width:1.5}"
     ".dashed{stroke-dasharray:7 4}.area{opacity:.13}.promise{stroke-dasharray:2 4;stroke-width:1.5}"
-    ".faint{opacity:.3}.end{text-anchor:end}.middle{text-anchor:middle}"
+    ".ring,.box{fill:none;stroke-width:1.3}.gone{stroke-dasharray:5 4}"
+    ".end{text-anchor:end}.middle{text-anchor:middle}"
 )
 
 
