@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUNNING := $(VENV)/.running
 STAMP := $(VENV)/.installed
 
-.PHONY: help venv demo up test coverage check format bench simulate fuzz mutants lock kubernetes deploy pictures clean
+.PHONY: help venv demo up test coverage check format bench simulate fuzz mutants lock kubernetes image deploy pictures clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -80,6 +80,9 @@ kubernetes: ## Build the real Kubernetes binaries once per machine
 	hack/kubectl-old/build
 	hack/suites/build
 	hack/gitops/build
+
+image: $(RUNNING) ## Build the Containerfile without a registry, as root on Debian; prints the archive
+	@PYTHON=$(BIN)/python hack/image/build
 
 deploy: $(STAMP) ## Generate deploy/ from what `everynode install` applies
 	$(BIN)/everynode install --print --image everynode:$$($(BIN)/everynode --version | awk '{print $$NF}') > deploy/everynode.yaml.new

@@ -34,7 +34,7 @@ class Image:
         """Write the image as a tar of the OCI layout, as `ctr images import` takes it."""
         layer = _root_filesystem(busybox.read_bytes(), self.name)
         settings = {"Entrypoint": list(self.command), "Env": ["PATH=/bin"]}
-        write_layout(path, self.name, layer=layer, settings=settings)
+        _write_layout(path, self.name, layer=layer, settings=settings)
 
 
 class ImageArchive(Protocol):
@@ -48,7 +48,7 @@ class ImageArchive(Protocol):
         """Write the image as a tar of the OCI layout."""
 
 
-def write_layout(path: Path, name: str, *, layer: bytes, settings: dict[str, Any]) -> None:
+def _write_layout(path: Path, name: str, *, layer: bytes, settings: dict[str, Any]) -> None:
     """Write an image of one layer, a tar itself, and of settings such as Entrypoint, Env, User."""
     config = _encode(_config(layer, settings))
     manifest = _encode(
