@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import subprocess
 import zipfile
 from pathlib import Path
@@ -15,6 +17,7 @@ from tests.support import wheel
 from tests.support.commands import started
 from tests.support.kubernetes import lacking
 from tests.support.paths import ROOT
+from tests.support.wheels import locked_wheels
 
 # One environment is enough for all of them.
 pytestmark = pytest.mark.xdist_group("wheel")
@@ -122,3 +125,14 @@ def test_kubectl_completes_commands_and_names(kubectl: Path, tmp_path: Path) -> 
     with started(tmp_path, "--nodes", "2", "--port", "0") as up:
         why = (*complete, "why", "--kubeconfig", str(up.kubeconfig), "")
         assert run(kubectl, *why).splitlines() == ["node-0001", "node-0002", ":4"]
+
+
+@pytest.mark.kubernetes  # as all that is downloaded before the tests
+@pytest.mark.parametrize("platform", ["linux/amd64", "linux/arm64"])
+def test_every_locked_dependency_has_a_wheel_with_a_known_hash(platform: str) -> None:
+    wheels = locked_wheels(platform)
+    text = (ROOT / "requirements" / "run.txt").read_text()
+    locked = {name.replace("-", "_") for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
+    assert {each.name.partition("-")[0] for each in wheels} == locked
+    for each in wheels:
+        assert hashlib.sha256(each.read_bytes()).hexdigest() in text, each.name

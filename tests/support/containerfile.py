@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 from tests.support.paths import ROOT
 
 TEXT = (ROOT / "Containerfile").read_text(encoding="utf-8")
