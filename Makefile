@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUNNING := $(VENV)/.running
 STAMP := $(VENV)/.installed
 
-.PHONY: help venv demo up test coverage check format bench simulate fuzz mutants lock kubernetes image wheels krew deploy pictures clean
+.PHONY: help venv demo up test coverage check format bench simulate fuzz mutants lock kubernetes image wheels krew sbom deploy pictures clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -84,6 +84,9 @@ kubernetes: ## Build the real Kubernetes binaries once per machine
 # Fails if a dependency has no wheel for a platform, or one whose hash is not in the lock file.
 wheels: $(RUNNING) ## Download the locked dependencies as wheels for Linux on amd64 and arm64
 	@$(BIN)/python hack/wheels linux/amd64 linux/arm64
+
+sbom: $(STAMP) ## Generate deploy/sbom.cdx.json, the bill of materials of the image
+	$(BIN)/python hack/sbom
 
 krew: $(STAMP) ## Write the archives and the manifest for krew into dist/krew; URL is where they will be published
 	$(BIN)/python hack/krew/build --url "$(URL)" dist/krew
