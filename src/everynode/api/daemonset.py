@@ -15,6 +15,11 @@ class Flavour(enum.Enum):
     NATIVE = "apps/v1"
     ADVANCED = "apps.kruise.io"
 
+    @property
+    def short(self) -> str:
+        """The resource as kubectl abbreviates it."""
+        return "ads" if self is Flavour.ADVANCED else "ds"
+
 
 class FieldError(msgspec.Struct, frozen=True, gc=False):
     """A validation error of one field: its path and a message."""
@@ -129,3 +134,8 @@ class DaemonSet(msgspec.Struct, frozen=True, gc=False):
     def uid(self) -> str:
         """The DaemonSet's unique id."""
         return self.metadata.uid
+
+    @property
+    def short_name(self) -> str:
+        """`ads/NAME` or `ds/NAME`, as one would type it."""
+        return f"{self.flavour.short}/{self.name}"

@@ -58,15 +58,16 @@ async def _history(
     output: str,
 ) -> None:
     from everynode.cli.access.cluster import open_cluster
-    from everynode.cli.access.daemonset_names import find_daemonset, short_name
+    from everynode.cli.access.daemonset_names import find_daemonset
     from everynode.cli.rollout.documents import revision_document
     from everynode.cli.rollout.lines import permission_lines, revision_table
-    from everynode.cli.rollout.templates import diff_lines, template_text
+    from everynode.cli.rollout.templates import diff_lines
     from everynode.cli.terminal.output import print_document
     from everynode.cli.terminal.style import Style
     from everynode.errors import UserError
     from everynode.inspect.evaluate import evaluate
     from everynode.inspect.snapshot import SnapshotReader
+    from everynode.inspect.templates import template_text
 
     async with open_cluster(access) as cluster:
         ds = (await find_daemonset(cluster, name)).ds
@@ -80,9 +81,9 @@ async def _history(
         click.echo(line, err=True)
     style = Style(sys.stdout)
     if revision is not None:
-        click.echo(template_text(_numbered(revisions, revision, short_name(ds))), nl=False)
+        click.echo(template_text(_numbered(revisions, revision, ds.short_name)), nl=False)
     elif diff:
-        before, after = (_numbered(revisions, number, short_name(ds)) for number in diff)
+        before, after = (_numbered(revisions, number, ds.short_name) for number in diff)
         lines = diff_lines(before, after, style)
         click.echo("\n".join(lines) or "No difference.")
     elif output in ("json", "yaml"):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 import click
 
 from everynode.cli.access.completion import complete_daemonset
 from everynode.cli.change.options import ChangeOptions, change_options
 
-_PARTITION: Final = re.compile(r"(\d{1,9})(%?)", re.ASCII)
-
 
 def _parse(context: click.Context, parameter: click.Parameter, value: str) -> int | str:
-    found = _PARTITION.fullmatch(value)
-    if found is None or (found[2] and int(found[1]) > 100):
-        raise click.BadParameter(f"{value!r}: give a number of nodes, or a percentage such as 30%")
-    return value if found[2] else int(value)
+    from everynode.change.edits import parse_partition  # late, as all that --help does not need
+    from everynode.errors import UserError
+
+    try:
+        return parse_partition(value)
+    except UserError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command("partition")
@@ -37,9 +35,9 @@ def command(*, names: tuple[str, ...], partition: int | str, options: ChangeOpti
     All of them:           everynode partition agent 0
     """
     # Late, as all that --help does not need.
+    from everynode.change.edits import Edit, Object, set_partition
     from everynode.cli.access.cluster import Cluster
     from everynode.cli.access.daemonset_names import FoundDaemonSet
-    from everynode.cli.change.edits import Edit, Object, set_partition
     from everynode.cli.change.run import run_change
 
     async def edit(cluster: Cluster, found: FoundDaemonSet, stored: Object) -> Edit:

@@ -22,9 +22,9 @@ def command(*, names: tuple[str, ...], options: ChangeOptions) -> None:
     """
     # Late, as all that --help does not need.
     from everynode.api.times import format_time
+    from everynode.change.edits import Edit, Object, restart
     from everynode.cli.access.cluster import Cluster
     from everynode.cli.access.daemonset_names import FoundDaemonSet
-    from everynode.cli.change.edits import Edit, Object, restart
     from everynode.cli.change.run import run_change
 
     async def edit(cluster: Cluster, found: FoundDaemonSet, stored: Object) -> Edit:

@@ -19,9 +19,9 @@ def command(*, names: tuple[str, ...], options: ChangeOptions) -> None:
     everynode resume -l team=storage --yes
     """
     # Late, as all that --help does not need.
+    from everynode.change.edits import Edit, Object, set_paused
     from everynode.cli.access.cluster import Cluster
     from everynode.cli.access.daemonset_names import FoundDaemonSet
-    from everynode.cli.change.edits import Edit, Object, set_paused
     from everynode.cli.change.run import run_change
 
     async def edit(cluster: Cluster, found: FoundDaemonSet, stored: Object) -> Edit:

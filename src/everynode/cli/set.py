@@ -40,9 +40,9 @@ def image(*, arguments: tuple[str, ...], options: ChangeOptions) -> None:
     if not images:
         raise click.UsageError("say which image: CONTAINER=IMAGE")
     # Late, as all that --help does not need.
+    from everynode.change.edits import Edit, Object, set_images
     from everynode.cli.access.cluster import Cluster
     from everynode.cli.access.daemonset_names import FoundDaemonSet
-    from everynode.cli.change.edits import Edit, Object, set_images
     from everynode.cli.change.run import run_change
 
     async def edit(cluster: Cluster, found: FoundDaemonSet, stored: Object) -> Edit:

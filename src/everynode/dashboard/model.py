@@ -18,8 +18,7 @@ from everynode.inspect.fleet import FleetView, NodeRow, RolloutState
 Object = dict[str, Any]
 Point = tuple[float, int, int]  # a time, nodes updated, nodes down
 
-SHORT: Final = {Flavour.ADVANCED: "ads", Flavour.NATIVE: "ds"}
-FLAVOURS: Final = {short: flavour for flavour, short in SHORT.items()}
+FLAVOURS: Final = {flavour.short: flavour for flavour in Flavour}
 MOST_POINTS: Final = 600
 _POINT_SECONDS: Final = 5.0  # between two points, so that the chart costs little to keep up
 _MOST_VALUES: Final = 64  # a label with more values groups nothing
@@ -78,7 +77,7 @@ def set_view(fleet: FleetView, history: Sequence[Point], now: float) -> Object:
     """Return what is told of the whole rollout."""
     ds, counts = fleet.ds, fleet.counts
     return {
-        "kind": SHORT[ds.flavour],
+        "kind": ds.flavour.short,
         "namespace": ds.namespace,
         "name": ds.name,
         "state": fleet.state.value,
@@ -226,7 +225,7 @@ def set_summary(ds: DaemonSet) -> Object:
     complete = state in (RolloutState.COMPLETE, RolloutState.UNOBSERVED)
     message = "" if complete else said.get("Progressing", "")
     return {
-        "kind": SHORT[ds.flavour],
+        "kind": ds.flavour.short,
         "namespace": ds.namespace,
         "name": ds.name,
         "state": state.value,

@@ -11,12 +11,12 @@ import yaml
 from click.testing import Result
 
 from everynode.api.template_equality import normalise
+from everynode.change.edits import Edit
 from everynode.cli import partition, pause, restart, resume, undo
 from everynode.cli import set as set_command
 from everynode.cli.access.cluster import Cluster
 from everynode.cli.access.daemonset_names import FoundDaemonSet
 from everynode.cli.access.options import ClusterOptions
-from everynode.cli.change.edits import Edit
 from everynode.cli.change.options import ChangeOptions
 from everynode.cli.change.run import run_change
 from everynode.errors import UserError

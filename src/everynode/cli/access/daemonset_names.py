@@ -23,7 +23,6 @@ from everynode.kube.permissions import missing_permission, missing_permissions
 from everynode.kube.resources import ADVANCED, DAEMONSETS, Resource
 
 RESOURCES: Final = {Flavour.ADVANCED: ADVANCED, Flavour.NATIVE: DAEMONSETS}
-SHORT: Final = {Flavour.ADVANCED: "ads", Flavour.NATIVE: "ds"}
 # What may stand before the slash; kubectl takes the same words.
 _PREFIXES: Final = {
     **dict.fromkeys(("ads", "daemon", "advanceddaemonset"), Flavour.ADVANCED),
@@ -44,7 +43,7 @@ class DaemonSetName(msgspec.Struct, frozen=True):
     flavour: Flavour | None = None
 
     def __str__(self) -> str:
-        return f"{SHORT[self.flavour]}/{self.name}" if self.flavour else self.name
+        return f"{self.flavour.short}/{self.name}" if self.flavour else self.name
 
 
 class FoundDaemonSet(msgspec.Struct, frozen=True):
@@ -61,12 +60,7 @@ class FoundDaemonSet(msgspec.Struct, frozen=True):
     @property
     def short_name(self) -> str:
         """`ads/NAME` or `ds/NAME`, as one would type it."""
-        return short_name(self.ds)
-
-
-def short_name(ds: DaemonSet) -> str:
-    """Return `ads/NAME` or `ds/NAME`, as one would type it."""
-    return f"{SHORT[ds.flavour]}/{ds.name}"
+        return self.ds.short_name
 
 
 def full_name(ds: DaemonSet) -> str:
@@ -157,7 +151,7 @@ def _decode(raw: bytes, flavour: Flavour, name: str) -> DaemonSet:
     try:
         return decode_daemonset(raw, flavour=flavour)
     except DecodeError as error:
-        raise UserError(f"{SHORT[flavour]}/{name} cannot be read: {error}") from None
+        raise UserError(f"{flavour.short}/{name} cannot be read: {error}") from None
 
 
 def _ask_which(cluster: Cluster, name: str, found: list[FoundDaemonSet]) -> FoundDaemonSet:

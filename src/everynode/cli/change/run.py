@@ -9,34 +9,27 @@ from dataclasses import replace
 from typing import Any, Final
 
 import click
-import msgspec
 
 from everynode.api.daemonset import UpdateStrategyType
-from everynode.api.keys import CHANGE_CAUSE, CLI_FIELD_MANAGER
+from everynode.change.edits import Edit, Object
+from everynode.change.write import decode_object, full_patch, write_edit
 from everynode.cli.access.cluster import Cluster, open_cluster
 from everynode.cli.access.daemonset_names import (
     FoundDaemonSet,
     find_daemonset,
     full_name,
     list_daemonsets,
-    short_name,
 )
-from everynode.cli.change.edits import Edit, Object
 from everynode.cli.change.options import ChangeOptions
 from everynode.cli.terminal.output import print_document
 from everynode.errors import UsageError, UserError
-from everynode.kube import verbs
-from everynode.kube.errors import Conflict
 from everynode.kube.permissions import missing_permissions
 
-_ATTEMPTS: Final = 5  # other clients may write at the same time
 _SHOWN: Final = 5  # names in a question
 _SUFFIX: Final = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 
 # Computes the edit of one DaemonSet, given the object as it is stored; may read more.
 MakeEdit = Callable[[Cluster, FoundDaemonSet, Object], Awaitable[Edit]]
-
-_decode: Final = msgspec.json.Decoder(Object).decode
 
 
 def run_change(
@@ -59,7 +52,7 @@ async def _run(
         raise UsageError("--all-namespaces needs a selector: -l QUERY")
     async with open_cluster(options.access) as cluster:
         targets = await _find(cluster, names, options)
-        edits = [await make_edit(at, found, _decode(found.raw)) for at, found in targets]
+        edits = [await make_edit(at, found, decode_object(found.raw)) for at, found in targets]
         if options.dry_run == "none":
             _confirm([found for _, found in targets], verb, yes=options.yes)
         results = []
@@ -87,8 +80,7 @@ async def _find(
         raise UserError(f"no DaemonSet has the labels {options.selector}")
     places = [replace(cluster, namespace=ds.namespace) for ds in listed]
     return [
-        (at, await find_daemonset(at, short_name(ds)))
-        for at, ds in zip(places, listed, strict=True)
+        (at, await find_daemonset(at, ds.short_name)) for at, ds in zip(places, listed, strict=True)
     ]
 
 
@@ -114,42 +106,27 @@ async def _write(
     command: str,
 ) -> Object:
     """Write one edit, made anew if another client was faster; return the object afterwards."""
-    for attempt in range(1, _ATTEMPTS + 1):
-        stored = _decode(found.raw)
-        if not edit.patch:
-            return stored
-        patch = _with_cause(edit, command)
-        if dry_run == "client":
-            from everynode.apiserver.patches.json_patch import apply_merge_patch
+    stored = decode_object(found.raw)
+    if dry_run == "client":
+        from everynode.apiserver.patches.json_patch import apply_merge_patch
 
-            merged: Object = apply_merge_patch(stored, patch)
-            return merged
-        meta = stored["metadata"]
-        precondition = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
-        request = verbs.patch(
-            found.resource,
-            meta["name"],
-            {**patch, "metadata": {**patch.get("metadata", {}), **precondition}},
-            namespace=cluster.namespace,
-            manager=CLI_FIELD_MANAGER,
-            dry_run=dry_run == "server",
-        )
-        try:
-            return await cluster.client.write(request, _decode)
-        except Conflict:
-            if attempt == _ATTEMPTS:
-                break
-            found = await find_daemonset(cluster, found.short_name)
-            edit = await make_edit(cluster, found, _decode(found.raw))
-    raise UserError(f"other clients keep changing {found.short_name}; try again")
+        merged: Object = apply_merge_patch(stored, full_patch(edit, command))
+        return merged
 
+    async def remake() -> tuple[Object, Edit]:
+        again = await find_daemonset(cluster, found.short_name)
+        latest = decode_object(again.raw)
+        return latest, await make_edit(cluster, again, latest)
 
-def _with_cause(edit: Edit, command: str) -> Object:
-    """Add the change cause to an edit of the template: the revision it makes is to carry it."""
-    if not edit.new_template:
-        return edit.patch
-    cause = command if edit.cause is None else edit.cause or None
-    return {**edit.patch, "metadata": {"annotations": {CHANGE_CAUSE: cause}}}
+    return await write_edit(
+        cluster.client,
+        found.resource,
+        stored,
+        edit,
+        command=command,
+        remake=remake,
+        dry_run=dry_run == "server",
+    )
 
 
 def _report(found: FoundDaemonSet, edit: Edit, options: ChangeOptions) -> None:

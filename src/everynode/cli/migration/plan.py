@@ -19,7 +19,6 @@ from everynode.api.objects import ControllerRevision
 from everynode.api.revision_data import encode_revision_data
 from everynode.api.template_equality import normalise
 from everynode.api.versions import decode_daemonset
-from everynode.cli.access.daemonset_names import SHORT
 from everynode.errors import UserError
 from everynode.inspect.evaluate import is_complete
 
@@ -62,17 +61,17 @@ class MigrationState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def source_name(self) -> str:
         """The source, as one would type it."""
-        return f"{SHORT[self.flavour]}/{self.name}"
+        return f"{self.flavour.short}/{self.name}"
 
     @property
     def target_name(self) -> str:
         """The target, as one would type it."""
-        return f"{SHORT[OTHER[self.flavour]]}/{self.name}"
+        return f"{OTHER[self.flavour].short}/{self.name}"
 
 
 def record_name(name: str, flavour: Flavour) -> str:
     """Return the name of the ConfigMap with the record."""
-    return f"everynode-migrate-{SHORT[flavour]}-{name}"
+    return f"everynode-migrate-{flavour.short}-{name}"
 
 
 def next_step(state: MigrationState) -> MigrationStep:

@@ -11,15 +11,15 @@ import msgspec
 from everynode.api.daemonset import DaemonSet
 from everynode.api.times import format_time
 from everynode.cli.access.cluster import Cluster
-from everynode.cli.access.daemonset_names import RESOURCES, short_name
-from everynode.cli.rollout.advice import advice
+from everynode.cli.access.daemonset_names import RESOURCES
 from everynode.cli.rollout.lines import age
 from everynode.cli.rollout.marks import colour_of, mark
-from everynode.cli.rollout.pod_trouble import PodEvent, read_errors, read_events
 from everynode.cli.terminal.style import Style
+from everynode.inspect.advice import advice
 from everynode.inspect.evaluate import evaluate
 from everynode.inspect.explain import Explanation, explain_node
 from everynode.inspect.fleet import NodeStanding
+from everynode.inspect.pod_trouble import PodEvent, read_errors, read_events
 from everynode.inspect.snapshot import SnapshotReader
 
 _WORD: Final = 12  # width of the words on the left
@@ -83,7 +83,7 @@ def explanation_lines(reports: Sequence[NodeReport], style: Style, now: float) -
         row = report.explanation.row
         title = (
             f"{mark(row.standing, style)} {style.paint(row.node, bold=True)} in "
-            f"{style.paint(short_name(report.ds), bold=True)}, namespace {report.ds.namespace}: "
+            f"{style.paint(report.ds.short_name, bold=True)}, namespace {report.ds.namespace}: "
             f"{style.paint(row.standing.value, colour_of(row.standing), bold=True)}"
         )
         if len(reports) > 1 and row.standing in _QUIET:

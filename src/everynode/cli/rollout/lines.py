@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from everynode.api.times import human_duration
-from everynode.cli.access.daemonset_names import short_name
 from everynode.cli.rollout.marks import STATE_COLOURS, colour_of
 from everynode.cli.terminal.style import Style
 from everynode.cli.terminal.table import Cell, format_table
@@ -31,7 +30,7 @@ def _fleet_row(
     counts = fleet.counts
     short = counts.available < counts.desired
     row: list[str | Cell] = [
-        short_name(fleet.ds),
+        fleet.ds.short_name,
         str(counts.desired),
         str(counts.updated),
         Cell(str(counts.available), "yellow" if short else None),

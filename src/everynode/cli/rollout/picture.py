@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from everynode.cli.access.daemonset_names import short_name
 from everynode.cli.rollout.lines import age, permission_lines, revision_text
 from everynode.cli.rollout.marks import STATE_COLOURS, colour_of, mark
 from everynode.cli.terminal.style import Style
@@ -59,11 +58,11 @@ def one_line(fleet: FleetView) -> str:
     parts = [f"{counts.updated} of {counts.desired} updated", f"{counts.available} available"]
     parts += [f"{number} {word}" for word, number in numbers.items() if number]
     parts += [f"{len(names)} {code}" for code, names in fleet.waiting.items()]
-    return f"{short_name(fleet.ds)} {fleet.state.value}: {', '.join(parts)}"
+    return f"{fleet.ds.short_name} {fleet.state.value}: {', '.join(parts)}"
 
 
 def _title(fleet: FleetView, style: Style, now: float) -> str:
-    name = style.paint(short_name(fleet.ds), bold=True)
+    name = style.paint(fleet.ds.short_name, bold=True)
     state = style.paint(fleet.state.value, STATE_COLOURS[fleet.state], bold=True)
     since = age(fleet.started, now)
     if fleet.started is not None:
@@ -211,7 +210,7 @@ def _closing(fleet: FleetView, style: Style) -> list[str]:
         lines += ["", f"{_INDENT}{fleet.state.value}: {_EXPLANATIONS[fleet.state]}"]
     first = next((names[0] for names in fleet.waiting.values()), None)
     if first is not None:
-        lines.append(f"{_INDENT}next: everynode why {first} {short_name(fleet.ds)}{_where(fleet)}")
+        lines.append(f"{_INDENT}next: everynode why {first} {fleet.ds.short_name}{_where(fleet)}")
     lines += [style.paint(line, "yellow") for line in permission_lines(fleet.missing)]
     return lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ _GROWS: Final = (
     "This is a number of nodes: every node that joins means one more that is updated. "
     "A percentage keeps the share."
 )
+_PARTITION: Final = re.compile(r"(\d{1,9})(%?)", re.ASCII)
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +85,14 @@ def set_partition(stored: Object, partition: int | str) -> Edit:
         patch=_rolling_patch({"partition": partition}),
         warning=_GROWS if isinstance(partition, int) and partition else "",
     )
+
+
+def parse_partition(text: str) -> int | str:
+    """Return a number of nodes, or a percentage, as a manifest has it; raises UserError."""
+    found = _PARTITION.fullmatch(text)
+    if found is None or (found[2] and int(found[1]) > 100):
+        raise UserError(f"{text!r}: give a number of nodes, or a percentage such as 30%")
+    return text if found[2] else int(text)
 
 
 def go_back(stored: Object, template: bytes, *, number: int, cause: str) -> Edit:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from everynode.api.daemonset import UpdateStrategy
-from everynode.cli.rollout.advice import advice
+from everynode.inspect.advice import advice
 from everynode.inspect.fleet import NodeRow, NodeStanding
 from tests.support.samples import advanced, template
 

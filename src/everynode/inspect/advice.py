@@ -7,7 +7,6 @@ from collections.abc import Collection
 from typing import Final
 
 from everynode.api.daemonset import DaemonSet
-from everynode.cli.access.daemonset_names import SHORT, short_name
 from everynode.decide.node import reasons
 from everynode.inspect.fleet import NodeRow, NodeStanding
 
@@ -29,7 +28,7 @@ def advice(ds: DaemonSet, row: NodeRow, known_commands: Collection[str]) -> list
 
     `known_commands` are the commands that this program has.
     """
-    name = f"{short_name(ds)}{_where(ds)}"
+    name = f"{ds.short_name}{_where(ds)}"
     if row.standing is NodeStanding.HELD:
         return [_release(ds, known_commands)]
     if row.standing in (NodeStanding.QUEUED, NodeStanding.UPDATING):
@@ -48,19 +47,19 @@ def advice(ds: DaemonSet, row: NodeRow, known_commands: Collection[str]) -> list
         return [f"kubectl describe pod {row.pod}{_where(ds)}", *undo]
     if row.pod:
         return [f"everynode logs {name} --node {row.node}", history, *undo]
-    return [f"kubectl describe {SHORT[ds.flavour]} {ds.name}{_where(ds)}"]
+    return [f"kubectl describe {ds.flavour.short} {ds.name}{_where(ds)}"]
 
 
 def _release(ds: DaemonSet, known_commands: Collection[str]) -> str:
     """Return the command that lets the update reach more nodes."""
-    name = f"{short_name(ds)}{_where(ds)}"
+    name = f"{ds.short_name}{_where(ds)}"
     paused = ds.strategy.paused
     verb = "resume" if paused else "partition"
     if verb in known_commands:
         return f"everynode {verb} {name}" + ("" if paused else " 0")
     change = {"paused": False} if paused else {"partition": 0}
     patch = json.dumps({"spec": {"updateStrategy": {"rollingUpdate": change}}})
-    kind = SHORT[ds.flavour]
+    kind = ds.flavour.short
     return f"kubectl patch {kind} {ds.name}{_where(ds)} --type=merge -p '{patch}'"
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everynode.apiserver.patches.json_patch import apply_merge_patch
-from everynode.cli.change import edits
+from everynode.change import edits
 from everynode.errors import UserError
 
 Object = dict[str, Any]

@@ -4,8 +4,8 @@ from typing import Any
 
 from everynode.apiserver.transport.local import LocalTransport
 from everynode.apiserver.verbs.dispatch import Api
-from everynode.cli.rollout.pod_trouble import read_errors, read_events
 from everynode.clock import SystemClock
+from everynode.inspect.pod_trouble import read_errors, read_events
 from everynode.kube import verbs
 from everynode.kube.client import Client
 from everynode.kube.requests import STRATEGIC_PATCH

@@ -1,0 +1,1 @@
+"""How one DaemonSet is changed: edits, the revision to go back to, and the write."""
