@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 from click.testing import CliRunner
 
 from everynode.cli.access.cluster import open_cluster
@@ -18,9 +20,11 @@ from everynode.dashboard.feed import Feed
 from everynode.dashboard.server import Dashboard, serve
 from everynode.kube import verbs
 from everynode.kube.client import Client
-from everynode.kube.resources import REVISIONS
+from everynode.kube.resources import ADVANCED, REVISIONS
 from tests.cli.conftest import EXPECTED
-from tests.support.commands import Up, typed
+from tests.cli.test_up import ask
+from tests.support.commands import Up, started, typed
+from tests.support.stage import daemonset
 
 Object = dict[str, Any]
 
@@ -40,6 +44,11 @@ class Viewer:
         async with self.session.get(f"{self.address}{path}", headers=headers) as answer:
             assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            return answer.status, json.loads(await answer.read())
+
+    async def post(self, path: str, body: Any, **headers: str) -> tuple[int, Any]:
+        url = f"{self.address}{path}"
+        async with self.session.post(url, json=body, headers=headers) as answer:
             return answer.status, json.loads(await answer.read())
 
     @asynccontextmanager
@@ -66,9 +75,11 @@ async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[Object]:
 
 
 @asynccontextmanager
-async def viewing(up: Up, *namespaces: str) -> AsyncIterator[Viewer]:
+async def viewing(up: Up, *namespaces: str, token: str = "") -> AsyncIterator[Viewer]:
     async with open_cluster(ClusterOptions(str(up.kubeconfig))) as cluster:
-        dashboard = Dashboard(cluster.client, cluster.clock, cluster="here", namespaces=namespaces)
+        dashboard = Dashboard(
+            cluster.client, cluster.clock, cluster="here", namespaces=namespaces, token=token
+        )
         async with serve(dashboard, 0) as port, aiohttp.ClientSession() as session:
             yield Viewer(session, port, dashboard, cluster.client)
 
@@ -175,6 +186,105 @@ async def test_what_is_wrong_is_refused_with_help(rollouts: Up) -> None:
             assert status == expected, path
             assert said["error"], path
             assert said["help"], path
+
+
+@pytest.fixture
+def changing(tmp_path: Path) -> Iterator[Up]:
+    """A cluster without nodes, and a set of two revisions."""
+    with started(tmp_path, "--nodes", "0") as up:
+        made = daemonset("held", rolling={"partition": 3})
+        for number, image in enumerate(("a:1", "a:2"), 1):
+            made["spec"]["template"]["spec"]["containers"][0]["image"] = image
+            body = {"spec": made["spec"]}
+            ask(
+                up,
+                verbs.create(ADVANCED, made, namespace="default")
+                if number == 1
+                else verbs.patch(ADVANCED, "held", body, namespace="default"),
+            )
+            while len(ask(up, verbs.list_page(REVISIONS))[0]["items"]) < number:
+                pass
+        yield up
+
+
+TOKEN = {"Authorization": "Bearer 0123"}
+HELD = "/api/set/ads/default/held"
+
+
+async def test_a_change_is_shown_and_then_written_as_it_was_shown(changing: Up) -> None:
+    async with viewing(changing, token="0123") as viewer:
+
+        async def act(step: str, **asked: str) -> tuple[int, Any]:
+            return await viewer.post(f"{HELD}/{step}", asked, **TOKEN)
+
+        assert (await viewer.get("/api/sets"))[1]["actions"]
+        status, shown = await act("preview", action="pause")
+        assert status == 200, shown
+        assert "+      paused: true" in shown["diff"]
+        assert (shown["done"], shown["command"]) == ("paused", "everynode pause ads/held")
+        assert not await _paused(viewer)  # a dry run
+        status, said = await act("apply", action="pause")
+        assert (status, said["error"]) == (409, "this is not the change that was shown")
+        assert not await _paused(viewer)
+        status, said = await act("apply", action="pause", confirmed=shown["digest"])
+        assert (status, said) == (200, {"done": "paused"})
+        assert await _paused(viewer)
+        _, again = await act("preview", action="pause")
+        assert (again["changes"], again["done"]) == (False, "is paused already")
+        _, shown = await act("preview", action="resume")
+        await act("apply", action="resume", confirmed=shown["digest"])
+        assert not await _paused(viewer)
+        _, undone = await act("preview", action="undo", argument="1")
+        assert "a:1" in undone["diff"]
+        assert undone["command"] == "everynode undo ads/held --to-revision 1"
+        for asked, expected in (
+            ({"action": "partition", "argument": "101%"}, 409),
+            ({"action": "undo", "argument": "99"}, 409),
+            ({"action": "undo", "argument": "x"}, 409),
+            ({"action": "delete"}, 400),
+            ({"action": "pause", "more": "x"}, 400),
+        ):
+            status, said = await act("preview", **asked)
+            assert status == expected, said
+            assert said["error"], asked
+            assert said["help"], asked
+
+
+async def _paused(viewer: Viewer) -> bool:
+    request = verbs.get(ADVANCED, "held", namespace="default")
+    stored = await viewer.client.read(request, json.loads)
+    return bool(stored["spec"]["updateStrategy"]["rollingUpdate"].get("paused"))
+
+
+async def test_actions_need_the_token_and_the_page_s_own_origin(rollouts: Up) -> None:
+    body = {"action": "pause"}
+    async with viewing(rollouts, token="0123") as viewer:
+        for headers, expected in (
+            ({}, 401),
+            ({"Authorization": "Bearer 0124"}, 401),
+            ({"Authorization": "Bearer 012"}, 401),
+            ({**TOKEN, "Origin": "http://evil.example"}, 403),
+            ({**TOKEN, "Sec-Fetch-Site": "cross-site"}, 403),
+            ({**TOKEN, "Host": "evil.example"}, 403),
+            ({**TOKEN, "Content-Type": "text/plain"}, 415),
+        ):
+            for step in ("preview", "apply"):
+                status, said = await viewer.post(f"{HELD}/{step}?token=0123", body, **headers)
+                assert status == expected, headers
+                assert said["help"], headers
+    async with viewing(rollouts) as viewer:
+        status, said = await viewer.post(f"{HELD}/preview", body, **TOKEN)
+        assert (status, said["error"]) == (405, "this dashboard only shows")
+
+
+async def test_one_node_has_its_events_its_history_and_commands_that_help(rollouts: Up) -> None:
+    async with viewing(rollouts) as viewer:
+        _, told = await viewer.get("/api/set/ads/default/stuck/node/node-0006")
+    texts = [each["text"] for each in told["story"]]
+    assert any("created" in text for text in texts)
+    assert [each["at"] for each in told["story"]] == sorted(each["at"] for each in told["story"])
+    assert told["commands"][0].startswith("everynode ")
+    assert any(command.startswith("kubectl describe ") for command in told["commands"])
 
 
 def test_one_namespace_or_all_of_them() -> None:

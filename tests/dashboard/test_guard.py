@@ -31,3 +31,23 @@ def test_its_own_page_is_answered(host: str) -> None:
     address = f"{host}:8765"
     headers = {"Host": address, "Origin": f"http://{address}", "Sec-Fetch-Site": "same-origin"}
     Guard(8765).check("GET", headers)
+    Guard(None).check("GET", headers)  # behind a port-forward
+
+
+def test_behind_a_port_forward_only_the_port_is_free() -> None:
+    for headers in (
+        {"Host": "everynode.example:8765"},
+        {"Host": "127.0.0.1"},
+        {"Host": "localhost:8765", "Origin": "http://localhost:9999"},
+    ):
+        with pytest.raises(Refusal) as refused:
+            Guard(None).check("GET", headers)
+        assert refused.value.status == 403
+
+
+def test_only_a_dashboard_with_actions_takes_a_post() -> None:
+    Guard(8765, acts=True).check("POST", OWN)
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
+        with pytest.raises(Refusal) as refused:
+            Guard(8765, acts=True).check(method, OWN)
+        assert refused.value.status == 405

@@ -4,15 +4,16 @@ import pytest
 
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.api.objects import Condition
-from everynode.dashboard.cells import CellState, cell_state, legend
-from everynode.dashboard.model import (
-    MOST_POINTS,
-    Point,
-    add_point,
-    group_labels,
-    set_summary,
-    state_by_status,
+from everynode.dashboard.cells import (
+    MOST_REASONS,
+    CellState,
+    cell_state,
+    label_of,
+    legend,
+    state_of,
+    with_reason,
 )
+from everynode.dashboard.model import group_labels, set_summary, state_by_status
 from everynode.decide.node import reasons
 from everynode.inspect.fleet import NodeRow, NodeStanding, RolloutState
 from tests.support.samples import advanced, template
@@ -50,6 +51,13 @@ def test_the_legend_explains_every_state() -> None:
     assert all(each["label"] and each["meaning"] for each in legend())
 
 
+@pytest.mark.parametrize(("number", "kept"), [(1, 1), (15, 15), (99, MOST_REASONS)])
+def test_a_byte_holds_the_state_and_the_number_of_the_reason(number: int, kept: int) -> None:
+    byte = with_reason(CellState.WAITING, number)
+    assert 0 < byte < 256
+    assert (state_of(byte), byte >> 4, label_of(byte)) == (CellState.WAITING, kept, "waiting")
+
+
 def test_labels_group_nodes_where_they_have_few_values() -> None:
     zone = "topology.kubernetes.io/zone"
     rows = [
@@ -58,21 +66,12 @@ def test_labels_group_nodes_where_they_have_few_values() -> None:
             standing=NodeStanding.UPDATED,
             labels={"host": f"n{i}", "same": "x"} | ({zone: f"z{i % 2}"} if i else {}),
         )
-        for i in range(70)
+        for i in range(300)
     ]
     made = group_labels(rows)
     assert list(made) == [zone]
     assert made[zone]["values"] == ["z0", "z1"]
     assert made[zone]["of"][:4] == [-1, 1, 0, 1]
-
-
-def test_the_history_stays_short_and_keeps_its_first_point() -> None:
-    history: list[Point] = []
-    for second in range(0, 10 * MOST_POINTS, 5):
-        add_point(history, (float(second), second, 0))
-    assert len(history) <= MOST_POINTS
-    assert history[0] == (0.0, 0, 0)
-    assert [each[0] for each in history] == sorted({each[0] for each in history})
 
 
 def conditions(**reason: str) -> tuple[Condition, ...]:

@@ -17,12 +17,24 @@ from everynode.cli.access.options import ClusterOptions, cluster_options
     help="Where it listens on 127.0.0.1; any free port by default.",
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option(
+    "--allow-actions",
+    is_flag=True,
+    help="Let the page pause, resume, partition and undo, with a token that is printed.",
+)
 @cluster_options
-def command(*, all_namespaces: bool, port: int, no_browser: bool, access: ClusterOptions) -> None:
+def command(
+    *,
+    all_namespaces: bool,
+    port: int,
+    no_browser: bool,
+    allow_actions: bool,
+    access: ClusterOptions,
+) -> None:
     """Show all rollouts in a browser, as they change.
 
-    It listens on 127.0.0.1 only and reads with your own rights; it changes nothing. It ends with
-    Ctrl-C.
+    It listens on 127.0.0.1 only and reads with your own rights. It changes nothing unless you allow
+    it: then each change is shown before it is made. It ends with Ctrl-C.
 
     \b
     All namespaces:        everynode dashboard
@@ -33,10 +45,10 @@ def command(*, all_namespaces: bool, port: int, no_browser: bool, access: Cluste
         raise click.UsageError("give --namespace or --all-namespaces, not both")
     from everynode.cli.serving import event_loop  # late, as all that --help does not need
 
-    event_loop.run(_serve(access, port, browser=not no_browser))
+    event_loop.run(_serve(access, port, browser=not no_browser, acts=allow_actions))
 
 
-async def _serve(access: ClusterOptions, port: int, *, browser: bool) -> None:
+async def _serve(access: ClusterOptions, port: int, *, browser: bool, acts: bool) -> None:
     import asyncio
     import webbrowser
 
@@ -45,15 +57,19 @@ async def _serve(access: ClusterOptions, port: int, *, browser: bool) -> None:
 
     async with open_cluster(access) as cluster:
         namespaces = (access.namespace,) if access.namespace else ()
+        token = cluster.clock.uid() if acts else ""
         dashboard = Dashboard(
             cluster.client,
             cluster.clock,
             cluster=access.context or "current context",
             namespaces=namespaces,
+            token=token,
         )
         async with serve(dashboard, port) as listening:
             address = f"http://127.0.0.1:{listening}/"
             click.echo(f"dashboard at {address}; Ctrl-C stops it")
+            if token:
+                click.echo(f"token for actions, which the page asks for once: {token}")
             if browser:
                 await asyncio.to_thread(webbrowser.open, address)
             await asyncio.Event().wait()

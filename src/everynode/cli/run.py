@@ -7,6 +7,7 @@ import gc
 import os
 import socket
 import sys
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,8 +28,10 @@ from everynode.kube.client import Client
 from everynode.kube.http.transport import HttpTransport
 from everynode.kube.transport import Transport
 
+_DASHBOARD_SHARE: Final = 0.05  # of the time; the controller's work comes first
 _OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _LEASE_NAMESPACE: Final = "everynode-system"
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,7 @@ class RunOptions:
     lease_namespace: str
     health_address: str
     metrics_address: str
+    dashboard_address: str
 
 
 @click.command("run")
@@ -100,6 +104,14 @@ class RunOptions:
     help="Where /metrics answers; 0 for nowhere.",
 )
 @click.option(
+    "--dashboard-address",
+    metavar="HOST:PORT",
+    default="0",
+    show_default=True,
+    help="Where the page of all rollouts answers, on loopback only; 0 for nowhere. Users sign in "
+    "with a token of the cluster and see what they may read.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(["auto", "human", "json"]),
     default="auto",
@@ -125,6 +137,7 @@ def command(
     lease_namespace: str,
     health_address: str,
     metrics_address: str,
+    dashboard_address: str,
     log_format: str,
     log_level: str,
     kubeconfig: str,
@@ -145,6 +158,7 @@ def command(
         raise click.UsageError("--no-advanced without --native leaves nothing to do")
     _check_address("--health-address", health_address)
     _check_address("--metrics-address", metrics_address)
+    _check_address("--dashboard-address", dashboard_address, loopback=True)
     clock = SystemClock()
     log.set_up(sys.stderr, clock, style=log_format, level=log_level)
     controller_options = ControllerOptions(
@@ -163,17 +177,23 @@ def command(
         lease_namespace=lease_namespace,
         health_address=health_address,
         metrics_address=metrics_address,
+        dashboard_address=dashboard_address,
     )
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
     event_loop.run(_run(clock, options))
 
 
-def _check_address(flag: str, address: str) -> None:
+def _check_address(flag: str, address: str, *, loopback: bool = False) -> None:
     try:
-        parse_address(address, flag=flag)
+        found = parse_address(address, flag=flag)
     except AddressError as error:
         raise UsageError(str(error)) from None
+    if loopback and found is not None and found[0] not in _LOOPBACK:
+        raise UsageError(
+            f"{flag} {address}: it takes tokens over plain HTTP, on loopback only; write "
+            f"127.0.0.1:{found[1]} and reach it by kubectl port-forward"
+        )
 
 
 async def _run(clock: Clock, options: RunOptions) -> None:
@@ -197,9 +217,37 @@ async def _run(clock: Clock, options: RunOptions) -> None:
                     await stack.enter_async_context(
                         serve(where, health=controller.health, metrics=metrics, flag=flag)
                     )
+            await stack.enter_async_context(_dashboard(client.transport, clock, options))
             await controller.run()
     except AddressError as error:
         raise UserError(str(error)) from None
+
+
+@contextlib.asynccontextmanager
+async def _dashboard(
+    transport: Transport, clock: Clock, options: RunOptions
+) -> AsyncIterator[None]:
+    """Serve the page inside a `with` block, to users whose rights the API server reviews."""
+    where = parse_address(options.dashboard_address, flag="--dashboard-address")
+    if where is None:
+        yield
+        return
+    from everynode.dashboard.access import ReviewedRights  # late, as most runs serve no page
+    from everynode.dashboard.server import Dashboard, serve
+
+    client = Client(transport, clock)
+    namespace = options.controller.namespace
+    dashboard = Dashboard(
+        client,
+        clock,
+        cluster="in the cluster",
+        namespaces=(namespace,) if namespace else (),
+        access=ReviewedRights(client, clock),
+        share=_DASHBOARD_SHARE,
+    )
+    host, port = where
+    async with serve(dashboard, port, host=host, forwarded=True, option="--dashboard-address"):
+        yield
 
 
 def _needs(options: RunOptions) -> Prerequisites:

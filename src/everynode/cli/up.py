@@ -52,6 +52,7 @@ class UpOptions:
     controller: bool
     dashboard_port: int
     dashboard: bool
+    allow_actions: bool
 
 
 def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
@@ -130,6 +131,11 @@ def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> Pa
     help="Without the page of all rollouts.",
 )
 @click.option(
+    "--allow-actions",
+    is_flag=True,
+    help="Let that page pause, resume, partition and undo, with a token that is printed.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(log.LEVELS),
     default="warning",
@@ -195,9 +201,11 @@ async def _dashboard(server: RunningServer, clock: Clock, options: UpOptions) ->
     from everynode.dashboard.server import Dashboard, serve  # late, as --no-dashboard needs none
 
     client = Client(server.transport, clock)
-    dashboard = Dashboard(client, clock, cluster=f"everynode up, {server.url}")
+    token = clock.uid() if options.allow_actions else ""
+    name = f"everynode up, {server.url}"
+    dashboard = Dashboard(client, clock, cluster=name, token=token)
     async with serve(dashboard, options.dashboard_port, option="--dashboard-port") as port:
-        yield f"http://127.0.0.1:{port}/"
+        yield f"http://127.0.0.1:{port}/{f'; token for actions: {token}' if token else ''}"
 
 
 async def _raise_when_broken(server: RunningServer) -> None:

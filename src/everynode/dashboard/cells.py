@@ -37,6 +37,8 @@ _WORDS: Final = {
     ),
     CellState.UNREACHABLE: ("unreachable", "its kubelet does not report: Ready is Unknown"),
 }
+# Reasons that a byte can tell apart; all others have the last number.
+MOST_REASONS: Final = 15
 # Codes of nodes whose new pod does not exist yet or whose pod ends.
 _NOT_THERE: Final = frozenset(
     (reasons.MISSING, reasons.TERMINATING, reasons.REPLACING, reasons.WRITING)
@@ -69,6 +71,21 @@ def cell_state(
         there = bool(row.pod) and row.revision == target and row.reason not in _NOT_THERE
         return CellState.STARTING if there else CellState.TAKEN
     return _BY_STANDING[standing]
+
+
+def with_reason(state: CellState, number: int) -> int:
+    """Return the byte of a node: its state in the lower half, the number of its reason above."""
+    return int(state) | min(number, MOST_REASONS) << 4
+
+
+def state_of(byte: int) -> CellState:
+    """Return the state that a byte tells."""
+    return CellState(byte & 15)
+
+
+def label_of(byte: int) -> str:
+    """Return the word for the state that a byte tells."""
+    return _WORDS[state_of(byte)][0]
 
 
 def legend() -> list[dict[str, Any]]:

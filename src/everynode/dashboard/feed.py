@@ -10,30 +10,26 @@ from typing import Final
 
 import msgspec
 
-from everynode.api.daemonset import DaemonSet
+from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.clock import Clock
 from everynode.dashboard.changes import diff, is_empty
+from everynode.dashboard.curve import Forecast, add_point, keep_forecast, past, point_of
 from everynode.dashboard.guard import Refusal
-from everynode.dashboard.model import (
-    Object,
-    PageModel,
-    Point,
-    add_point,
-    build_model,
-    point_of,
-    snapshot_message,
-)
+from everynode.dashboard.model import Object, PageModel, Point, build_model, snapshot_message
+from everynode.dashboard.story import Diary
 from everynode.inspect.evaluate import Evaluation, Evaluator
 from everynode.inspect.live import LiveSnapshot
 from everynode.kube.transport import Transport
 
 MAX_VIEWERS: Final = 32
 _PAUSE: Final = 0.2  # seconds between two batches, at least
-_SHARE: Final = 4.0  # the pause is at least this often the time that an evaluation takes
 _TICK: Final = 1.0  # pace and ages change without an event
 _KEPT: Final = 256  # batches that are kept for viewers that come back
 _LINGER: Final = 30.0  # seconds that a feed goes on without viewers, so that a resume has no gap
 _MOST_UNSEEN: Final = 4  # feeds that go on without viewers
+
+
+SetKey = tuple[Flavour, str, str]  # kind, namespace, name
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -50,19 +46,27 @@ def encode(event: str, content: Object, id: int | None = None) -> bytes:
 
 
 class Feed:
-    """One set as it is: its last evaluation, its model, and the batches that led to it."""
+    """One set as it is: its last evaluation, its model, and the batches that led to it.
 
-    def __init__(self, transport: Transport, clock: Clock, ds: DaemonSet) -> None:
+    Evaluations take at most a `share` of the time.
+    """
+
+    def __init__(
+        self, transport: Transport, clock: Clock, ds: DaemonSet, share: float = 0.2
+    ) -> None:
         self.evaluation: Evaluation | None = None
         self.model: PageModel | None = None
         self.gone = False
         self.trouble = ""
         self.viewers = 0
         self._clock = clock
+        self._share = share
         self._uid = ds.metadata.uid
         self._live = LiveSnapshot(transport, clock, ds)
         self._evaluator = Evaluator()
+        self.diary = Diary()
         self._history: list[Point] = []
+        self._forecast: Forecast | None = None
         # Batches go from `id - 1` to `id`. A new beginning leaves a gap, so that no viewer can
         # resume across it.
         self._id = int(clock.now() * 1000)
@@ -84,7 +88,7 @@ class Feed:
             if self._live.begun:
                 self._update(clock.now())
             took = clock.monotonic() - began
-            await clock.sleep(max(_PAUSE, _SHARE * took))
+            await clock.sleep(max(_PAUSE, took * (1 / self._share - 1)))
             with suppress(TimeoutError):
                 async with asyncio.timeout(_TICK):
                     await self._live.changed.wait()
@@ -101,8 +105,14 @@ class Feed:
             return
         self.evaluation = self._evaluator.evaluate(snapshot, now)
         fleet = self.evaluation.fleet
+        if self.model is None:
+            self._history = past(self.evaluation, now)
         add_point(self._history, point_of(fleet, now))
-        model = build_model(self.evaluation, self._history, now)
+        self._forecast = keep_forecast(self._forecast, fleet, now)
+        line = self._forecast.line if self._forecast is not None else ()
+        model = build_model(self.evaluation, self._history, now, line)
+        if self.model is not None and self.model.names == model.names:
+            self.diary.note(model.names, self.model.states, model.states, now)
         batch = None if self.model is None else diff(self.model, model)
         if batch is None:
             self._id += 2  # nothing leads from the batches before to this
@@ -191,18 +201,26 @@ class _Watched:
 class Feeds:
     """The feeds of all sets that are viewed; one ends a while after its last viewer has left."""
 
-    def __init__(self, transport: Transport, clock: Clock, linger: float = _LINGER) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        *,
+        linger: float = _LINGER,
+        share: float = 0.2,
+    ) -> None:
         self._transport = transport
         self._clock = clock
         self._linger = linger
-        self._feeds: dict[tuple[str, str, str], _Watched] = {}
+        self._share = share
+        self._feeds: dict[SetKey, _Watched] = {}
         self.viewers = 0
 
     def __len__(self) -> int:
         return len(self._feeds)
 
     @asynccontextmanager
-    async def view(self, key: tuple[str, str, str], ds: DaemonSet) -> AsyncIterator[Feed]:
+    async def view(self, key: SetKey, ds: DaemonSet) -> AsyncIterator[Feed]:
         """View a set inside a `with` block; raises Refusal when there are too many viewers."""
         if self.viewers >= MAX_VIEWERS:
             raise Refusal(503, f"{MAX_VIEWERS} viewers are connected already", "close another page")
@@ -210,7 +228,9 @@ class Feeds:
         if old is not None and old.usable:
             watched = old
         else:
-            watched = self._feeds[key] = _Watched(Feed(self._transport, self._clock, ds))
+            watched = self._feeds[key] = _Watched(
+                Feed(self._transport, self._clock, ds, self._share)
+            )
             if old is not None and old.ending is not None:
                 old.keep()
                 await old.stop()
@@ -225,7 +245,7 @@ class Feeds:
             if not watched.feed.viewers:
                 await self._leave(key, watched)
 
-    async def _leave(self, key: tuple[str, str, str], watched: _Watched) -> None:
+    async def _leave(self, key: SetKey, watched: _Watched) -> None:
         """End a feed without viewers: later if one may come back to it, else at once."""
         unseen = [each for each in self._feeds.values() if each.ending is not None]
         if self._linger and watched.usable and len(unseen) < _MOST_UNSEEN:
@@ -233,11 +253,11 @@ class Feeds:
         else:
             await self._end(key, watched)
 
-    async def _end_later(self, key: tuple[str, str, str], watched: _Watched) -> None:
+    async def _end_later(self, key: SetKey, watched: _Watched) -> None:
         await self._clock.sleep(self._linger)
         await self._end(key, watched)
 
-    async def _end(self, key: tuple[str, str, str], watched: _Watched) -> None:
+    async def _end(self, key: SetKey, watched: _Watched) -> None:
         if self._feeds.get(key) is watched:
             del self._feeds[key]
         await watched.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -19,7 +20,7 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+_LOOPBACK: Final = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
 
 
 class Refusal(Exception):
@@ -33,14 +34,13 @@ class Refusal(Exception):
 
 
 class Guard(msgspec.Struct, frozen=True):
-    """The port that is served on loopback."""
+    """The port on loopback that a browser may name; None for any: `kubectl port-forward` chooses.
 
-    port: int
+    `acts` says that some requests change something.
+    """
 
-    @property
-    def hosts(self) -> frozenset[str]:
-        """The values of Host that are its own."""
-        return frozenset(f"{host}:{self.port}" for host in _LOOPBACK)
+    port: int | None
+    acts: bool = False
 
     def check(self, method: str, headers: Mapping[str, str]) -> None:
         """Raise Refusal for a request of another site.
@@ -49,14 +49,15 @@ class Guard(msgspec.Struct, frozen=True):
         DNS shows in Host, another page in Origin and Sec-Fetch-Site.
         """
         host = headers.get("Host", "")
-        if host not in self.hosts:
-            raise Refusal(
-                403, "the Host header names another server", f"open http://127.0.0.1:{self.port}/"
-            )
-        origin = headers.get("Origin")
-        if origin is not None and origin not in {f"http://{each}" for each in self.hosts}:
+        found = _LOOPBACK.fullmatch(host)
+        if found is None or (self.port is not None and int(found[1]) != self.port):
+            where = "127.0.0.1 and the port that was forwarded"
+            if self.port is not None:
+                where = f"http://127.0.0.1:{self.port}/"
+            raise Refusal(403, "the Host header names another server", f"open {where}")
+        origin = headers.get("Origin", f"http://{host}")
+        site = headers.get("Sec-Fetch-Site", "none")
+        if origin != f"http://{host}" or site not in ("none", "same-origin"):
             raise Refusal(403, "another page asked for this", "use the dashboard's own page")
-        if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-            raise Refusal(403, "another page asked for this", "use the dashboard's own page")
-        if method not in ("GET", "HEAD"):
+        if method not in ("GET", "HEAD", *(["POST"] if self.acts else [])):
             raise Refusal(405, "this dashboard only shows", "use the commands that it names")

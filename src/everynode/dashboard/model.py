@@ -10,20 +10,25 @@ import msgspec
 
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.times import seconds
-from everynode.dashboard.cells import cell_state, legend
+from everynode.dashboard.cells import MOST_REASONS, cell_state, legend, with_reason
 from everynode.dashboard.words import sentence
 from everynode.inspect.evaluate import Evaluation, is_complete, summarise
-from everynode.inspect.fleet import FleetView, NodeRow, RolloutState
+from everynode.inspect.fleet import FleetView, NodeRow, NodeStanding, RolloutState
 
 Object = dict[str, Any]
-Point = tuple[float, int, int]  # a time, nodes updated, nodes down
+Point = tuple[float, int, int | None]  # a time, nodes updated, nodes down if that is known
 
 FLAVOURS: Final = {flavour.short: flavour for flavour in Flavour}
-MOST_POINTS: Final = 600
-_POINT_SECONDS: Final = 5.0  # between two points, so that the chart costs little to keep up
-_MOST_VALUES: Final = 64  # a label with more values groups nothing
+_MOST_VALUES: Final = 256  # a label with more values groups nothing
+_MOST_LABELS: Final = 24
 _USUAL_LABELS: Final = (
     "topology.kubernetes.io/zone",
+    # Pools of nodes, as providers label them.
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+    "karpenter.sh/nodepool",
+    "node-pool",
     "topology.kubernetes.io/region",
     "node.kubernetes.io/instance-type",
     "kubernetes.io/os",
@@ -40,23 +45,35 @@ class PageModel(msgspec.Struct, frozen=True, kw_only=True):
     states: bytes
 
 
-def build_model(evaluation: Evaluation, history: Sequence[Point], now: float) -> PageModel:
-    """Return the page's model of a rollout."""
+def build_model(
+    evaluation: Evaluation,
+    history: Sequence[Point],
+    now: float,
+    forecast: Sequence[tuple[float, int]] = (),
+) -> PageModel:
+    """Return the page's model of a rollout; `forecast` is what was foretold of it."""
     fleet = evaluation.fleet
+    waiting = fleet.waiting
+    codes = sorted(waiting)[: MOST_REASONS - 1]
+    numbers = {code: number for number, code in enumerate(codes, 1)}
     states = bytearray()
     for row in fleet.rows:
         made = evaluation.assessments.get(row.node)
         node = evaluation.nodes.get(row.node)
-        states.append(
-            cell_state(
-                row,
-                fleet.target,
-                unreachable=node is not None and node.ready == "Unknown",
-                given_up=made is not None and made.counts.given_up > 0,
-            )
+        state = cell_state(
+            row,
+            fleet.target,
+            unreachable=node is not None and node.ready == "Unknown",
+            given_up=made is not None and made.counts.given_up > 0,
         )
+        reason = row.standing is NodeStanding.WAITING
+        states.append(
+            with_reason(state, numbers.get(row.reason, MOST_REASONS)) if reason else int(state)
+        )
+    counted = {code: len(names) for code, names in waiting.items()}
+    lines = {"history": [list(point) for point in history], "forecast": forecast}
     return PageModel(
-        set=set_view(fleet, history, now),
+        set=set_view(fleet, now) | {"waiting": counted, "reasons": codes} | lines,
         names=tuple([row.node for row in fleet.rows]),
         labels=group_labels(fleet.rows),
         states=bytes(states),
@@ -73,7 +90,7 @@ def snapshot_message(model: PageModel) -> Object:
     }
 
 
-def set_view(fleet: FleetView, history: Sequence[Point], now: float) -> Object:
+def set_view(fleet: FleetView, now: float) -> Object:
     """Return what is told of the whole rollout."""
     ds, counts = fleet.ds, fleet.counts
     return {
@@ -109,10 +126,13 @@ def set_view(fleet: FleetView, history: Sequence[Point], now: float) -> Object:
             for each in fleet.status.conditions
         ],
         "revisions": [_revision(each) for each in fleet.revisions],
-        "waiting": {code: len(names) for code, names in fleet.waiting.items()},
-        "history": [list(point) for point in history],
-        "forecast": _forecast(fleet, now),
+        "end": _end(fleet),
     }
+
+
+def _end(fleet: FleetView) -> int:
+    """Return how many nodes are updated when the rollout has got as far as was declared."""
+    return fleet.counts.desired - fleet.counts.held
 
 
 def _written_partition(ds: DaemonSet) -> str:
@@ -132,14 +152,6 @@ def _revision(each: Any) -> Object:
     }
 
 
-def _forecast(fleet: FleetView, now: float) -> list[list[float]] | None:
-    """Return the way to the end at the pace of late; None while there is none."""
-    if fleet.seconds_left is None:
-        return None
-    end = fleet.counts.desired - fleet.counts.held
-    return [[int(now), fleet.counts.updated], [int(now + fleet.seconds_left), end]]
-
-
 def group_labels(rows: Sequence[NodeRow]) -> Object:
     """Return the labels by which nodes can be grouped, each as values and an index per node."""
     values: dict[str, dict[str, int]] = {}
@@ -154,26 +166,13 @@ def group_labels(rows: Sequence[NodeRow]) -> Object:
         if len(found) <= _MOST_VALUES and (len(found) > 1 or key in _USUAL_LABELS)
     ]
     made: Object = {}
-    for key in sorted(chosen, key=lambda key: (key not in _USUAL_LABELS, key)):
+    order = {key: place for place, key in enumerate(_USUAL_LABELS)}
+    ranked = sorted(chosen, key=lambda key: (order.get(key, len(order)), key))
+    for key in ranked[:_MOST_LABELS]:
         known = sorted(values[key])
         at = {value: index for index, value in enumerate(known)}
         made[key] = {"values": known, "of": [at.get(row.labels.get(key, ""), -1) for row in rows]}
     return made
-
-
-def add_point(history: list[Point], point: Point) -> None:
-    """Note how many nodes are updated and down; the history is thinned, never longer than 600."""
-    if history and (history[-1][1:] == point[1:] or point[0] - history[-1][0] < _POINT_SECONDS):
-        return
-    history.append(point)
-    if len(history) > MOST_POINTS:
-        del history[1:MOST_POINTS:2]
-
-
-def point_of(fleet: FleetView, now: float) -> Point:
-    """Return what the chart shows of this moment."""
-    counts = fleet.counts
-    return (int(now), counts.updated, max(0, counts.desired - counts.available))
 
 
 def row_document(row: NodeRow, state: int) -> Object:

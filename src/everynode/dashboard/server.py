@@ -1,68 +1,72 @@
-"""The server of the page: static files, the API of the page, and server-sent events."""
+"""The server of the page: the API of the page, on loopback."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
-import hashlib
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-import msgspec
-import yaml
 from aiohttp import web
 
-from everynode.api.daemonset import DaemonSet
+from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.decode import DecodeError
-from everynode.api.nulls import drop_nulls
 from everynode.api.validation.names import dns_label, dns_subdomain
 from everynode.api.versions import decode_daemonset
 from everynode.clock import Clock
 from everynode.controller.informers import resource_of
+from everynode.dashboard import actions, answers, story
+from everynode.dashboard.access import Access, OwnRights, Viewer
+from everynode.dashboard.answers import VIEWER, json_answer
+from everynode.dashboard.cells import state_of
 from everynode.dashboard.feed import Feed, Feeds, encode
-from everynode.dashboard.guard import HEADERS, Guard, Refusal
+from everynode.dashboard.guard import Guard, Refusal
 from everynode.dashboard.model import FLAVOURS, Object, row_document
 from everynode.dashboard.sets import SetList
-from everynode.errors import UserError, one_line
-from everynode.inspect.evaluate import Evaluation
-from everynode.inspect.explain import explain_node
-from everynode.inspect.fleet import RevisionInfo
-from everynode.kube import errors, verbs
+from everynode.errors import UserError
+from everynode.inspect.explain import Explanation
+from everynode.inspect.pod_trouble import PodEvent, read_errors, read_events
+from everynode.inspect.templates import diff_of_templates
+from everynode.kube import verbs
 from everynode.kube.client import Client
-from everynode.kube.errors import KubeError
-from everynode.log_text import describe
 
-PAGE: Final = Path(__file__).parent / "page"
-_TYPES: Final = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-}
-_KEEP_ALIVE: Final = 15.0
 _FIRST_ANSWER: Final = 20.0  # seconds until a set must have been evaluated
-_SLOW: Final = 20.0  # seconds that a viewer may take to read one message
 _LIST_PAUSE: Final = 1.0  # seconds between two lists of sets
 _MOST_DIGITS: Final = 18
-_LOG: Final = logging.getLogger(__name__)
+_MOST_BODY: Final = 1 << 16
 
-Key = tuple[str, str, str]
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+class Key(NamedTuple):
+    """Which set a path names."""
+
+    flavour: Flavour
+    namespace: str
+    name: str
 
 
 class Dashboard:
-    """The handlers of the page's requests."""
+    """The handlers of the page's requests.
+
+    `access` says who may see what; all is read with the rights of `client`. With a token, those who
+    have it may also change sets.
+    """
 
     def __init__(
-        self, client: Client, clock: Clock, *, cluster: str, namespaces: tuple[str, ...] = ()
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        cluster: str,
+        namespaces: tuple[str, ...] = (),
+        access: Access | None = None,
+        token: str = "",
+        share: float = 0.2,
     ) -> None:
         self.sets = SetList(client.transport, clock, namespaces)
-        self.feeds = Feeds(client.transport, clock)
+        self.feeds = Feeds(client.transport, clock, share=share)
+        self.access = access or OwnRights()
+        self.actions = actions.Actions(client, clock, token) if token else None
         self._client = client
         self._clock = clock
         self._cluster = cluster
@@ -72,47 +76,56 @@ class Dashboard:
         """Return the paths that are served."""
         one = "/api/set/{kind}/{namespace}/{name}"
         return [
-            web.get("/", _index),
-            web.get("/page/{name}", _static),
+            web.get("/", answers.index),
+            web.get("/page/{name}", answers.static),
             web.get("/api/sets", self._sets),
             web.get("/api/sets/stream", self._sets_stream),
             web.get(f"{one}/stream", self._stream),
             web.get(f"{one}/nodes", self._nodes),
             web.get(f"{one}/node/{{node}}", self._node),
             web.get(f"{one}/diff", self._diff),
+            web.post(f"{one}/preview", self._act),
+            web.post(f"{one}/apply", self._act),
         ]
 
     # --- The list of sets ---------------------------------------------------------------------
 
-    def _sets_document(self) -> Object:
-        head = {"cluster": self._cluster, "actions": False, "now": int(self._clock.now())}
-        return {**head, **self.sets.document()}
+    async def _sets_document(self, viewer: Viewer) -> Object:
+        return self.sets.document(await viewer.visible(self.sets.all()))
+
+    def _with_head(self, document: Object) -> Object:
+        head = {"cluster": self._cluster, "actions": self.actions is not None}
+        return {**head, "now": int(self._clock.now()), **document}
 
     async def _sets(self, request: web.Request) -> web.StreamResponse:
         await self.sets.ready(_FIRST_ANSWER)
-        return _json(self._sets_document())
+        return json_answer(self._with_head(await self._sets_document(request[VIEWER])))
 
     async def _sets_stream(self, request: web.Request) -> web.StreamResponse:
-        return await _send(request, self._set_events())
-
-    async def _set_events(self) -> AsyncIterator[bytes]:
+        viewer = request[VIEWER]
         await self.sets.ready(_FIRST_ANSWER)
+        await self._sets_document(viewer)  # refused before the stream begins
+        events = self._set_events(viewer)
+        return await answers.send(request, events, self._clock, viewer.stream_seconds)
+
+    async def _set_events(self, viewer: Viewer) -> AsyncIterator[bytes]:
         told: Object = {}
         while True:
-            known = self.sets.document()
+            changed = self.sets.changed()
+            known = await self._sets_document(viewer)
             if known != told:
                 told = known
-                yield encode("sets", self._sets_document())
+                yield encode("sets", self._with_head(known))
                 await self._clock.sleep(_LIST_PAUSE)
             else:
-                await self.sets.changed()
+                await changed.wait()
 
     # --- One set ------------------------------------------------------------------------------
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        last = _last_event(request)
+        last, seconds = _last_event(request), request[VIEWER].stream_seconds
         async with self._view(request) as feed:
-            return await _send(request, feed.events(last))
+            return await answers.send(request, feed.events(last), self._clock, seconds)
 
     async def _nodes(self, request: web.Request) -> web.StreamResponse:
         async with self._view(request) as feed:
@@ -122,21 +135,42 @@ class Dashboard:
             state, reason = request.query.get("state"), request.query.get("reason")
             rows = zip(feed.evaluation.fleet.rows, feed.model.states, strict=False)
             found = [
-                row_document(row, number)
-                for row, number in rows
-                if state in (None, str(number)) and reason in (None, row.reason)
+                row_document(row, state_of(byte))
+                for row, byte in rows
+                if state in (None, str(int(state_of(byte)))) and reason in (None, row.reason)
             ]
-        return _json({"rows": found})
+        return json_answer({"rows": found})
 
     async def _node(self, request: web.Request) -> web.StreamResponse:
-        node = request.match_info["node"]
+        node, viewer = request.match_info["node"], request[VIEWER]
         async with self._view(request) as feed:
             await feed.ready(_FIRST_ANSWER)
-            assert feed.evaluation is not None
-            assert feed.model is not None
-            document = _explain(feed.evaluation, node, self._clock.now())
-            states = dict(zip(feed.model.names, feed.model.states, strict=True))
-        return _json({**document, "state": states.get(node, 0)})
+            evaluation = feed.evaluation
+            assert evaluation is not None
+            found = story.explain(evaluation, node, self._clock.now())
+            seen = feed.diary.of(node)
+        errors, events, missing = await self._trouble(viewer, evaluation.fleet.ds, found)
+        return json_answer(
+            story.node_document(
+                evaluation, found, seen=seen, errors=errors, events=events, missing=missing
+            )
+        )
+
+    async def _trouble(
+        self, viewer: Viewer, ds: DaemonSet, found: Explanation
+    ) -> tuple[list[str], list[PodEvent], str]:
+        """Return how containers ended, the events of a node's pod, and the right that is missing.
+
+        Where the API server refuses a pod, the event is about the DaemonSet.
+        """
+        pod = next((each for each in found.pods if each.name == found.row.pod), None)
+        errors = [] if pod is None else await read_errors(self._client, ds.namespace, pod.name)
+        missing = await viewer.missing_for_events(ds.namespace)
+        if missing:
+            return errors, [], missing
+        about = ds.uid if pod is None else pod.uid
+        events = await read_events(self._client, ds.namespace, about, warnings_only=pod is None)
+        return (errors, [], events) if isinstance(events, str) else (errors, events, "")
 
     async def _diff(self, request: web.Request) -> web.StreamResponse:
         async with self._view(request) as feed:
@@ -148,192 +182,88 @@ class Dashboard:
         if before is None or after is None:
             known = ", ".join(revisions) or "none"
             raise Refusal(404, "there is no such revision", f"there are: {known}")
-        return _json({"text": _unified(before, after)})
+        return json_answer({"text": "\n".join(diff_of_templates(before, after))})
+
+    async def _act(self, request: web.Request) -> web.StreamResponse:
+        """Show a change, or write one that was confirmed."""
+        if self.actions is None:
+            raise Refusal(405, "this dashboard only shows", "use the commands that it names")
+        self.actions.check(request.headers)
+        if request.content_type != "application/json":
+            raise Refusal(415, "an action is sent as JSON", "use the dashboard's own page")
+        key = self._key(request)
+        asked = actions.parse(await request.read())
+        if request.path.endswith("/apply"):
+            return json_answer(await self.actions.apply(*key, asked))
+        return json_answer(await self.actions.preview(*key, asked))
+
+    # --- Which set ----------------------------------------------------------------------------
 
     @asynccontextmanager
     async def _view(self, request: web.Request) -> AsyncIterator[Feed]:
-        key = _key(request)
+        key = self._key(request)
+        await request[VIEWER].check(*key)
         ds = await self._read(key)
         async with self.feeds.view(key, ds) as feed:
             yield feed
 
-    async def _read(self, key: Key) -> DaemonSet:
-        """Return the set; the API server decides whether it may be seen."""
-        kind, namespace, name = key
+    def _key(self, request: web.Request) -> Key:
+        """Return kind, namespace and name of a path; nothing else gets into a request."""
+        kind, namespace, name = (request.match_info[part] for part in ("kind", "namespace", "name"))
+        if kind not in FLAVOURS or any(dns_label(namespace)) or any(dns_subdomain(name)):
+            raise Refusal(400, "no set can have this name", "go back to the list of sets")
         if self._namespaces and namespace not in self._namespaces:
             raise Refusal(403, f"this dashboard does not show {namespace}", "start it with -n")
-        flavour = FLAVOURS[kind]
-        request = verbs.get(resource_of(flavour), name, namespace=namespace)
+        return Key(FLAVOURS[kind], namespace, name)
+
+    async def _read(self, key: Key) -> DaemonSet:
+        """Return the set; the API server decides whether it may be seen."""
+        request = verbs.get(resource_of(key.flavour), key.name, namespace=key.namespace)
         raw = await self._client.read(request, bytes, attempts=2)
         try:
-            return decode_daemonset(raw, flavour=flavour)
+            return decode_daemonset(raw, flavour=key.flavour)
         except DecodeError as error:
             raise Refusal(503, f"the set cannot be read: {error}", "look at its spec") from None
 
 
-def _key(request: web.Request) -> Key:
-    """Return kind, namespace and name of a path; nothing else gets into a request."""
-    kind, namespace, name = (request.match_info[part] for part in ("kind", "namespace", "name"))
-    if kind not in FLAVOURS or any(dns_label(namespace)) or any(dns_subdomain(name)):
-        raise Refusal(400, "no set can have this name", "go back to the list of sets")
-    return kind, namespace, name
-
-
 def _last_event(request: web.Request) -> int | None:
-    text = request.headers.get("Last-Event-ID") or request.query.get("from", "")
+    text = request.headers.get("Last-Event-ID", "")
     known = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
     return int(text) if known else None
 
 
-def _explain(evaluation: Evaluation, node: str, now: float) -> Object:
-    found = explain_node(evaluation, node, now)
-    if found is None:
-        raise Refusal(404, "there is no such node", "it may have left the cluster")
-    row, ds = found.row, evaluation.fleet.ds
-    command = f"kubectl describe pod {row.pod} -n {ds.namespace}" if row.pod else ""
-    return {
-        "node": row.node,
-        "reason": row.reason,
-        "message": row.message,
-        "facts": [{"title": fact.word, "text": fact.text} for fact in found.facts],
-        "events": [],
-        "command": command or f"kubectl describe node {row.node}",
-        "story": [],
-    }
-
-
-def _unified(before: RevisionInfo, after: RevisionInfo) -> str:
-    lines = difflib.unified_diff(
-        _template(before).splitlines(),
-        _template(after).splitlines(),
-        f"revision {before.number}",
-        f"revision {after.number}",
-        lineterm="",
-    )
-    return "\n".join(lines)
-
-
-def _template(revision: RevisionInfo) -> str:
-    if not revision.template:
-        return ""
-    decoded = drop_nulls(msgspec.json.decode(revision.template))
-    return yaml.safe_dump(decoded, sort_keys=False, allow_unicode=True)
-
-
-# --- Answers -------------------------------------------------------------------------------------
-
-
-def _json(content: Any, status: int = 200) -> web.Response:
-    body = msgspec.json.encode(content)
-    return web.Response(status=status, body=body, content_type="application/json")
-
-
-async def _index(request: web.Request) -> web.StreamResponse:
-    return _file(request, "index.html")
-
-
-async def _static(request: web.Request) -> web.StreamResponse:
-    return _file(request, request.match_info["name"])
-
-
-def _file(request: web.Request, name: str) -> web.Response:
-    """Return a file of the page; a name is looked up, never made part of a path."""
-    path = {each.name: each for each in PAGE.iterdir()}.get(name) if PAGE.is_dir() else None
-    if path is None or path.suffix not in _TYPES:
-        raise Refusal(404, "there is no such file", "open the dashboard's first page")
-    body = path.read_bytes()
-    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    if request.headers.get("If-None-Match") == tag:
-        return web.Response(status=304, headers=headers)
-    return web.Response(body=body, headers={**headers, "Content-Type": _TYPES[path.suffix]})
-
-
-async def _send(request: web.Request, events: AsyncIterator[bytes]) -> web.StreamResponse:
-    """Send events until the viewer leaves; one that does not read is cut off."""
-    response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
-    await response.prepare(request)
-    pending: asyncio.Future[bytes] | None = None
-    try:
-        while True:
-            pending = pending or asyncio.ensure_future(anext(events))
-            done, _ = await asyncio.wait([pending], timeout=_KEEP_ALIVE)
-            data = b": still here\n\n"
-            if done:
-                data, pending = pending.result(), None
-            async with asyncio.timeout(_SLOW):
-                await response.write(data)
-    except StopAsyncIteration:
-        pending = None
-    except (ConnectionError, TimeoutError):
-        if request.transport is not None:
-            request.transport.abort()
-    finally:
-        if pending is not None:
-            pending.cancel()
-            await asyncio.wait([pending])
-    return response
-
-
-def _of_server(error: KubeError) -> Refusal:
-    message = one_line(error.message)
-    match error:
-        case errors.Forbidden():
-            return Refusal(403, message, "ask a cluster administrator for this right")
-        case errors.NotFound():
-            return Refusal(404, message, "go back to the list of sets")
-    return Refusal(503, message, "check that the API server runs and that you are logged in")
-
-
-def _guarded(guard: Callable[[], Guard]) -> Any:
-    @web.middleware
-    async def check(request: web.Request, handler: Answer) -> web.StreamResponse:
-        try:
-            guard().check(request.method, request.headers)
-            response = await handler(request)
-        except Refusal as refusal:
-            response = _json({"error": refusal.error, "help": refusal.help}, refusal.status)
-        except KubeError as error:
-            told = _of_server(error)
-            response = _json({"error": told.error, "help": told.help}, told.status)
-        except web.HTTPException as error:
-            document = {"error": error.reason, "help": "open the dashboard's first page"}
-            response = _json(document, error.status)
-        except (ConnectionError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            _LOG.error("request failed: %s", describe(error))
-            document = {"error": "the dashboard failed", "help": "look at what it printed"}
-            response = _json(document, 500)
-        if not response.prepared:
-            for name, value in HEADERS.items():
-                response.headers.setdefault(name, value)
-        return response
-
-    return check
-
-
 @asynccontextmanager
-async def serve(dashboard: Dashboard, port: int, *, option: str = "--port") -> AsyncIterator[int]:
-    """Serve the page on 127.0.0.1 inside a `with` block; yields the port. Raises UserError.
+async def serve(
+    dashboard: Dashboard,
+    port: int,
+    *,
+    host: str = "127.0.0.1",
+    forwarded: bool = False,
+    option: str = "--port",
+) -> AsyncIterator[int]:
+    """Serve the page on loopback inside a `with` block; yields the port. Raises UserError.
 
-    `option` is the one with which the user chose the port.
+    `option` is the one with which the user chose the port. `forwarded` says that browsers come by
+    a port of another machine.
     """
-    listening = 0
-    app = web.Application(middlewares=[_guarded(lambda: Guard(listening))], client_max_size=1 << 16)
+    listening: int | None = None
+    acts = dashboard.actions is not None
+    check = answers.checked(lambda: Guard(listening, acts), dashboard.access)
+    app = web.Application(middlewares=[check], client_max_size=_MOST_BODY)
     app.add_routes(dashboard.routes())
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
     await runner.setup()
     watching = asyncio.create_task(dashboard.sets.run())
     try:
         try:
-            await web.TCPSite(runner, "127.0.0.1", port).start()
+            await web.TCPSite(runner, host, port).start()
         except OSError as error:
             raise UserError(
-                f"cannot listen on 127.0.0.1:{port}: {error.strerror}; choose another {option}"
+                f"cannot listen on {host}:{port}: {error.strerror}; choose another {option}"
             ) from None
-        listening = int(runner.addresses[0][1])
-        yield listening
+        used = int(runner.addresses[0][1])
+        listening = None if forwarded else used
+        yield used
     finally:
         await runner.cleanup()
         await dashboard.feeds.close()

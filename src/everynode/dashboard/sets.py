@@ -83,15 +83,18 @@ class SetList(NullObserver):
         except TimeoutError:
             return
 
-    async def changed(self) -> None:
-        """Wait for the next change."""
-        await self._changed.wait()
+    def changed(self) -> asyncio.Event:
+        """Return what the next change sets."""
+        return self._changed
 
-    def document(self) -> Object:
-        """Return the list as it is sent, without the fields that the server adds."""
+    def all(self) -> list[DaemonSet]:
+        """Return the sets by namespace and name."""
         found = [ds for cache in self._caches for ds in cache.all().values()]
-        found.sort(key=lambda ds: (ds.namespace, ds.name, ds.flavour.value))
+        return sorted(found, key=lambda ds: (ds.namespace, ds.name, ds.flavour.value))
+
+    def document(self, sets: Sequence[DaemonSet]) -> Object:
+        """Return sets as they are sent, without the fields that the server adds."""
         return {
             "missing": [f"watch {name}: {why}" for name, why in sorted(self._troubles.items())],
-            "sets": [set_summary(ds) for ds in found],
+            "sets": [set_summary(ds) for ds in sets],
         }

@@ -20,6 +20,9 @@ _SELF_REVIEWS: Final = Resource(
 _REVIEWS: Final = Resource(
     _GROUP, "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
 )
+_TOKEN_REVIEWS: Final = Resource(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False
+)
 # RBAC's message names the verb; an apply request may lack either patch or create.
 _RBAC_MESSAGE: Final = re.compile(
     r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
@@ -62,10 +65,19 @@ class ServiceAccount(NamedTuple):
         return [all_accounts, f"{all_accounts}:{self.namespace}", "system:authenticated"]
 
 
+class User(msgspec.Struct, frozen=True):
+    """A user as the API server knows it from a token."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: dict[str, tuple[str, ...]] = {}
+
+
 async def is_allowed(
-    client: Client, permission: Permission, account: ServiceAccount | None = None
+    client: Client, permission: Permission, account: ServiceAccount | User | None = None
 ) -> bool:
-    """Ask the server whether we, or a service account, have a permission."""
+    """Ask the server whether we, a service account or a user have a permission."""
     plural, _, subresource = permission.resource.partition("/")
     attributes = {
         "verb": permission.verb,
@@ -76,7 +88,11 @@ async def is_allowed(
         "name": permission.name,
     }
     reviews = _REVIEWS if account else _SELF_REVIEWS
-    subject = {"user": account.user, "groups": account.groups} if account else {}
+    subject: dict[str, Any] = {}
+    if account:
+        subject = {"user": account.user, "groups": list(account.groups)}
+    if isinstance(account, User):
+        subject |= {"uid": account.uid, "extra": account.extra}
     asked = {key: value for key, value in attributes.items() if value}
     body = {
         "apiVersion": reviews.api_version,
@@ -85,6 +101,22 @@ async def is_allowed(
     }
     answer = await client.read(verbs.create(reviews, body), _decode)
     return bool(answer["status"].get("allowed"))
+
+
+async def review_token(client: Client, token: str) -> User | None:
+    """Ask the server whose token this is; None if it is not valid."""
+    body = {
+        "apiVersion": _TOKEN_REVIEWS.api_version,
+        "kind": _TOKEN_REVIEWS.kind,
+        "spec": {"token": token},
+    }
+    status = (await client.read(verbs.create(_TOKEN_REVIEWS, body), _decode)).get("status", {})
+    found = status.get("user") or {}
+    if not status.get("authenticated") or not found.get("username"):
+        return None
+    extra = {key: tuple(values) for key, values in (found.get("extra") or {}).items()}
+    groups = tuple(found.get("groups") or ())
+    return User(found["username"], groups, found.get("uid", ""), extra)
 
 
 def missing_permission(error: Forbidden) -> str:

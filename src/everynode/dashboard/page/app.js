@@ -3,9 +3,11 @@
 import { el } from './dom.js';
 import { Fleet } from './model.js';
 import { ask, setPath, Stream } from './live.js';
-import { LiveFacts, problem } from './live_facts.js';
+import { LiveFacts } from './live_facts.js';
+import { problem } from './notices.js';
 import { RecordedFacts } from './recorded_facts.js';
 import { Recording } from './recording.js';
+import { keep, tokenForm } from './session.js';
 import { format, parse } from './route.js';
 import { SetsView } from './sets.js';
 import { SetView } from './setview.js';
@@ -43,11 +45,40 @@ class Live {
     top_.replaceChildren(el('a', { class: 'brand', href: '#/' }, 'Everynode'), this.context);
     main.replaceChildren(this.banner, this.place);
     addEventListener('hashchange', () => this.#open(parse(location.hash)));
-    ask('api/sets').then(({ cluster }) => { this.context.textContent = cluster; }, () => {});
+    this.#begin();
+  }
+
+  /** Learn what this dashboard is, and open what the URL says. */
+  async #begin() {
+    try {
+      const { cluster, actions } = await ask('api/sets');
+      this.context.textContent = cluster;
+      this.actions = actions;
+    } catch (error) {
+      if (error.status === 401) {
+        this.#signIn(error);
+        return;
+      } // the stream tells of any other trouble, and tries again
+    }
+    this.key = null;
     this.#open(parse(location.hash));
   }
 
-  #trouble = (trouble) => this.banner.replaceChildren(...(trouble ? [problem(trouble)] : []));
+  /** Ask for a token, and begin again with it. */
+  #signIn({ message, help }) {
+    this.stream?.close();
+    keep('');
+    this.banner.replaceChildren();
+    this.place.replaceChildren(el('div', { class: 'card sign-in' }, el('h1', {}, 'Sign in'), tokenForm(message, help, () => this.#begin())));
+  }
+
+  #trouble = (trouble) => {
+    if (trouble?.status === 401) this.#signIn(trouble);
+    else this.banner.replaceChildren(...(trouble ? [problem(trouble)] : []));
+    if (trouble && trouble.status && trouble.status !== 401 && !this.show) {
+      this.place.replaceChildren(el('p', { class: 'hint' }, el('a', { href: '#/' }, 'All rollouts')));
+    }
+  };
 
   #open(route) {
     this.route = route;
@@ -65,9 +96,15 @@ class Live {
   }
 
   #openSets() {
-    const view = new SetsView();
+    const view = new SetsView((change) => {
+      this.route = { ...this.route, ...change };
+      history.replaceState(null, '', format(this.route));
+      view.filter(this.route);
+    });
     this.place.replaceChildren(view.element);
     document.title = 'Rollouts · Everynode';
+    this.show = (route) => view.filter(route);
+    view.filter(this.route);
     this.stream = new Stream('api/sets/stream', { sets: (message) => view.show(message) }, this.#trouble);
   }
 
@@ -78,7 +115,7 @@ class Live {
       history.replaceState(null, '', format(this.route));
       view.show(this.route);
     };
-    const view = new SetView(fleet, new LiveFacts(fleet, set, go), go);
+    const view = new SetView(fleet, new LiveFacts(fleet, set, go, { actions: this.actions }), go);
     this.place.replaceChildren(el('p', { class: 'hint' }, `Loading ${set.name} …`));
     const stream = new Stream(`${setPath(set)}/stream`, {
       snapshot: (message) => {

@@ -31,7 +31,7 @@ export class Chart {
     }
   }
 
-  /** Draw `history` [[time, updated, down]], `forecast` [[time, updated]] or null, from `start` to `now`. */
+  /** Draw `history` [[time, updated, down or null]], `forecast` and `pace` ([[time, updated]] or null), until `now`. */
   show(data) {
     this.data = data;
     this.#draw();
@@ -51,11 +51,11 @@ export class Chart {
   }
 
   #scales(width) {
-    const { history, forecast, desired, promised, now } = this.data;
-    const times = [...history.map((point) => point[0]), ...(forecast ?? []).map((point) => point[0]), now];
+    const { history, forecast, pace, desired, promised, now } = this.data;
+    const times = [...history, ...(forecast ?? []), ...(pace ?? [])].map((point) => point[0]).concat(now);
     this.from = Math.min(...times);
     this.to = Math.max(...times, this.from + 30);
-    this.most = Math.max(1, promised, ...history.map((point) => point[2]), ...(forecast ?? []).map((point) => point[2] ?? 0));
+    this.most = Math.max(1, promised, ...history.map((point) => point[2] ?? 0), ...(forecast ?? []).map((point) => point[2] ?? 0));
     const room = width - MARGIN.left - MARGIN.right;
     const bottom = HEIGHT - AXIS;
     this.x = (time) => MARGIN.left + ((time - this.from) / (this.to - this.from)) * room;
@@ -77,32 +77,40 @@ export class Chart {
     if (promised > 0 && Number.isFinite(promised)) across(this.yDown(promised), number(promised), 'limit');
     const titles = [[MARGIN.top + UPPER + GAP - 8, 'down'], [MARGIN.top + 12, 'updated']];
     for (const [y, text] of titles) made.push(svg('text', { class: 'title', x: MARGIN.left + 6, y }, text));
-    for (const time of ticks(this.from, this.to, Math.max(2, Math.floor(width / 150)))) {
-      made.push(svg('text', { class: 'tick', x: this.x(time), y: HEIGHT - 6, 'text-anchor': 'middle' }, this.#clock(time)));
+    const times = ticks(this.from, this.to, Math.max(2, Math.floor(width / 150)));
+    const fine = times.length > 1 && times[1] - times[0] < 60;
+    for (const time of times) {
+      made.push(svg('text', { class: 'tick', x: this.x(time), y: HEIGHT - 6, 'text-anchor': 'middle' }, this.#clock(time, fine)));
     }
     return made;
   }
 
   #lines() {
-    const { history, forecast, now } = this.data;
+    const { history, forecast, pace, now } = this.data;
     const made = [];
-    const seen = history.length ? [...history, [now, history.at(-1)[1], history.at(-1)[2]]] : [];
     if (forecast?.length) {
-      made.push(svg('path', { class: 'line forecast', d: this.#steps(forecast, 1, this.yUpdated) }));
+      made.push(svg('path', { class: 'line forecast', d: this.#straight(forecast, 1, this.yUpdated) }));
       if (forecast[0].length > 2) made.push(svg('path', { class: 'line forecast', d: this.#steps(forecast, 2, this.yDown) }));
     }
-    if (seen.length) {
-      const [updated, down] = [this.#steps(seen, 1, this.yUpdated), this.#steps(seen, 2, this.yDown)];
-      const close = (y) => `V${y.toFixed(1)}H${this.x(seen[0][0]).toFixed(1)}Z`;
-      made.push(
-        svg('path', { class: 'area updated', d: updated + close(this.yUpdated(0)) }),
-        svg('path', { class: 'line updated', d: updated }),
-        svg('path', { class: 'area down', d: down + close(this.yDown(0)) }),
-        svg('path', { class: 'line down', d: down }),
-        svg('line', { class: 'now', x1: this.x(now), x2: this.x(now), y1: MARGIN.top, y2: HEIGHT - AXIS }),
-      );
+    if (pace?.length) made.push(svg('path', { class: 'line pace', d: this.#straight(pace, 1, this.yUpdated) }));
+    if (history.length) {
+      const [, lastUpdated, lastDown] = history.at(-1);
+      this.#filled(made, 'updated', [...history, [now, lastUpdated, lastDown]], 1, this.yUpdated);
+      const known = history.filter((point) => point[2] !== null);
+      if (known.length) this.#filled(made, 'down', [...known, [now, lastUpdated, lastDown]], 2, this.yDown);
+      made.push(svg('line', { class: 'now', x1: this.x(now), x2: this.x(now), y1: MARGIN.top, y2: HEIGHT - AXIS }));
     }
     return made;
+  }
+
+  #filled(made, kind, points, column, y) {
+    const line = this.#steps(points, column, y);
+    const close = `V${y(0).toFixed(1)}H${this.x(points[0][0]).toFixed(1)}Z`;
+    made.push(svg('path', { class: `area ${kind}`, d: line + close }), svg('path', { class: `line ${kind}`, d: line }));
+  }
+
+  #straight(points, column, y) {
+    return points.map((point, at) => `${at ? 'L' : 'M'}${this.x(point[0]).toFixed(1)} ${y(point[column]).toFixed(1)}`).join('');
   }
 
   #steps(points, column, y) {
@@ -115,8 +123,9 @@ export class Chart {
     return path;
   }
 
-  #clock(time) {
-    return this.elapsed ? timecode(time) : clock(time).replace(/:\d\d( |$)/, '$1');
+  #clock(time, fine) {
+    if (this.elapsed) return timecode(time);
+    return fine ? clock(time) : clock(time).replace(/:\d\d( |$)/, '$1');
   }
 
   #timeAt(event) {
@@ -135,27 +144,32 @@ export class Chart {
 
   /** The values at a time; at the end without one. */
   #values(time) {
-    const { history, forecast, desired, now } = this.data;
+    const { history, forecast, pace, desired, now } = this.data;
     if (time === null) this.cursor?.setAttribute('visibility', 'hidden');
     const at = time ?? now;
     const seen = at <= now ? valueAt(history, at) : null;
-    const told = forecast ? valueAt(forecast, at) : null;
+    const told = between(forecast, at);
+    const later = at > now ? between(pace, at) : null;
     const parts = [el('span', { class: 'when' }, this.elapsed ? timecode(at) : clock(at))];
     if (seen) {
       parts.push(el('span', { class: 'key updated' }, `updated ${number(seen[1])} of ${number(desired)}`));
-      parts.push(el('span', { class: 'key down' }, `down ${number(seen[2])}`));
+      if (seen[2] !== null) parts.push(el('span', { class: 'key down' }, `down ${number(seen[2])}`));
     }
-    if (told) parts.push(el('span', { class: 'key forecast' }, `forecast ${number(Math.round(told[1]))}`));
+    if (told !== null) parts.push(el('span', { class: 'key forecast' }, `forecast ${number(told)}`));
+    if (later !== null) parts.push(el('span', { class: 'key pace' }, `at this pace ${number(later)}`));
+    else if (pace && time === null) parts.push(el('span', { class: 'key pace' }, `at this pace done in ${duration(pace.at(-1)[0] - now)}`));
     this.values.replaceChildren(...parts);
   }
 
   #words() {
-    const { history, forecast, desired, now } = this.data;
+    const { history, forecast, pace, desired, now } = this.data;
     const last = history.at(-1) ?? [now, 0, 0];
-    const most = history.reduce((worst, point) => Math.max(worst, point[2]), 0);
-    const end = forecast?.at(-1);
-    const later = end && end[0] > now ? ` The forecast: ${number(Math.round(end[1]))} in ${duration(end[0] - now)}.` : '';
-    return `Updated ${number(last[1])} of ${number(desired)}, down ${number(last[2])}, at most ${number(most)}.${later}`;
+    const most = history.reduce((worst, point) => Math.max(worst, point[2] ?? 0), 0);
+    const told = between(forecast, now);
+    const ahead = told === null ? '' : ` The forecast for now was ${number(told)}.`;
+    const end = (pace ?? forecast)?.at(-1);
+    const later = end && end[0] > now ? ` ${number(Math.round(end[1]))} in ${duration(end[0] - now)}, if it goes on like this.` : '';
+    return `Updated ${number(last[1])} of ${number(desired)}, down ${number(last[2] ?? 0)}, at most ${number(most)}.${ahead}${later}`;
   }
 }
 
@@ -166,6 +180,16 @@ function valueAt(points, time) {
     found = point;
   }
   return found;
+}
+
+/** The value of a line at a time, between its points; null outside of them. */
+function between(points, time) {
+  const next = points?.findIndex((point) => point[0] >= time) ?? -1;
+  if (next < 0) return null;
+  const [to, value] = points[next];
+  if (next === 0) return to === time ? value : null;
+  const [from, before] = points[next - 1];
+  return Math.round(before + ((time - from) / Math.max(1e-9, to - from)) * (value - before));
 }
 
 /** Round times between two moments: about `count` of them. */

@@ -49,6 +49,12 @@ export function command(text) {
   return el('div', { class: 'command' }, el('code', { tabindex: '0' }, text), button);
 }
 
+/** Return a unified diff, its lines marked. */
+export function diffLines(text) {
+  const kind = (line) => (/^\+(?!\+\+)/.test(line) ? 'plus' : /^-(?!--)/.test(line) ? 'minus' : '');
+  return el('pre', { class: 'diff', tabindex: '0', role: 'region', 'aria-label': 'What changes' }, ...text.split('\n').map((line) => el('span', { class: kind(line) }, `${line}\n`)));
+}
+
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);

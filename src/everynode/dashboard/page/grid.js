@@ -14,7 +14,7 @@ export class Grid {
   constructor(fleet, onSelect) {
     this.fleet = fleet;
     this.onSelect = onSelect;
-    this.view = { group: '', states: [], find: '' };
+    this.view = { group: '', states: [], reason: '', find: '' };
     this.focused = -1;
     this.selected = -1;
     this.canvas = el('canvas', { 'aria-hidden': 'true' });
@@ -69,9 +69,7 @@ export class Grid {
   }
 
   #isDim(index) {
-    const { states, find } = this.view;
-    if (states.length && !states.includes(this.fleet.states[index])) return true;
-    return find !== '' && !this.fleet.names[index].includes(find);
+    return !this.fleet.isLeft(index, this.view);
   }
 
   #layOut() {
@@ -182,7 +180,8 @@ export class Grid {
     this.tip.hidden = index < 0;
     if (index < 0) return;
     const { label } = this.fleet.describe(this.fleet.states[index]);
-    this.tip.replaceChildren(el('b', {}, this.fleet.names[index]), ` ${label}`);
+    const reason = this.fleet.reasonOf(index);
+    this.tip.replaceChildren(el('b', {}, this.fleet.names[index]), ` ${label}${reason ? `: ${reason}` : ''}`);
     const box = this.element.getBoundingClientRect();
     const left = Math.min(event.clientX - box.left + 12, box.width - this.tip.offsetWidth - 4);
     this.tip.style.setProperty('left', `${Math.max(4, left)}px`);
@@ -248,7 +247,8 @@ export class Grid {
   #describe(index) {
     const { label, meaning } = this.fleet.describe(this.fleet.states[index]);
     const group = this.layout.blocks[this.places.block[index]].group.title;
-    this.cell.setAttribute('aria-label', `${this.fleet.names[index]}, ${label}: ${meaning}${group ? `, in ${group}` : ''}`);
+    const reason = this.fleet.reasonOf(index);
+    this.cell.setAttribute('aria-label', `${this.fleet.names[index]}, ${label}: ${reason || meaning}${group ? `, in ${group}` : ''}`);
     this.cell.setAttribute('aria-setsize', this.fleet.names.length);
     this.cell.setAttribute('aria-posinset', index + 1);
     this.cell.setAttribute('aria-selected', String(index === this.selected));

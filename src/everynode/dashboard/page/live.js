@@ -1,19 +1,40 @@
-// Live sources: server-sent events of all sets and of one set. A cut stream is taken up again where it ended.
+// Live sources: answers, and server-sent events that are taken up again where they were cut.
+//
+// Streams are read with fetch: an EventSource can neither send a token in a header nor tell why it was refused.
+
+import { headers } from './session.js';
 
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 30_000;
+const SILENCE = 45_000; // the server says something every 15 seconds
+const CUT = 'The connection is cut: what you see is the last that was known.';
 
-/** Return the answer of the server as JSON; throws an Error with `help`, what to do. */
-export async function ask(path, options = {}) {
+/** Return the answer of the server; throws an Error with `help`, what to do, and `status` where it answered. */
+async function request(path, options) {
   let answer;
   try {
-    answer = await fetch(path, { ...options, cache: 'no-store' });
+    answer = await fetch(path, { ...options, headers: headers(options.headers), cache: 'no-store' });
   } catch {
-    throw Object.assign(new Error('The dashboard does not answer.'), { help: 'Is everynode dashboard still running?' });
+    throw Object.assign(new Error('The dashboard does not answer.'), { help: 'Is it still running? Start it again, and load this page anew.' });
   }
+  if (answer.ok) return answer;
   const body = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw Object.assign(new Error(body.error ?? `The dashboard answered ${answer.status}.`), { help: body.help ?? '', status: answer.status });
-  return body;
+  throw Object.assign(new Error(sentence(body.error ?? `The dashboard answered ${answer.status}`)), { help: sentence(body.help ?? ''), status: answer.status });
+}
+
+/** Return the answer of the server as JSON. */
+export async function ask(path) {
+  return (await request(path, {})).json();
+}
+
+/** Send JSON to the server, and return its answer. */
+export async function tell(path, content) {
+  return (await request(path, { method: 'POST', body: JSON.stringify(content), headers: { 'Content-Type': 'application/json' } })).json();
+}
+
+function sentence(text) {
+  const trimmed = text.trim();
+  return trimmed ? `${trimmed[0].toUpperCase()}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? '' : '.'}` : '';
 }
 
 /** The path of a set's part of the API. */
@@ -21,7 +42,7 @@ export function setPath({ kind, namespace, name }) {
   return `api/set/${[kind, namespace, name].map(encodeURIComponent).join('/')}`;
 }
 
-/** A stream of events that reconnects until it is closed; `onTrouble` gets {message, help}, or null when all is well. */
+/** A stream of events that reconnects until it is closed; `onTrouble` gets {message, help, status}, or null when all is well. */
 export class Stream {
   constructor(path, handlers, onTrouble) {
     Object.assign(this, { path, handlers, onTrouble, last: '', wait: FIRST_WAIT, closed: false });
@@ -31,48 +52,74 @@ export class Stream {
   close() {
     this.closed = true;
     clearTimeout(this.timer);
-    this.source?.close();
+    this.reading?.abort();
   }
 
   /** Ask for everything anew: what is here does not fit what came. */
   restart() {
     this.last = '';
-    this.source.close();
+    this.again();
+  }
+
+  /** Connect at once. */
+  again() {
+    clearTimeout(this.timer);
+    this.reading?.abort();
     this.#open();
   }
 
-  #open() {
-    const source = new EventSource(this.last ? `${this.path}?from=${encodeURIComponent(this.last)}` : this.path);
-    this.source = source;
-    source.addEventListener('open', () => this.#well());
-    source.addEventListener('error', () => this.#failed());
-    for (const [name, handle] of Object.entries(this.handlers)) {
-      source.addEventListener(name, (event) => {
-        this.last = event.lastEventId || this.last;
-        handle(JSON.parse(event.data));
-      });
-    }
-  }
-
-  #well() {
-    this.wait = FIRST_WAIT;
-    this.onTrouble(null);
-  }
-
-  /** A browser takes up a broken stream by itself, but gives up on an answer that is not a stream. */
-  async #failed() {
-    this.source.close();
-    if (this.closed) return;
-    const seconds = Math.round(this.wait / 1000);
-    let trouble = { message: 'The connection is cut: what you see is the last that was known.', help: `Trying again every ${seconds === 1 ? 'second' : `${seconds} seconds`}.` };
+  async #open() {
+    const reading = new AbortController();
+    this.reading = reading;
     try {
-      await ask('api/sets');
-      await ask(`${this.path.replace(/\/stream$/, '')}${this.path.startsWith('api/sets') ? '' : '/nodes?state=none'}`);
+      const more = this.last ? { 'Last-Event-ID': this.last } : {};
+      const answer = await request(this.path, { headers: more, signal: reading.signal });
+      this.wait = FIRST_WAIT;
+      this.onTrouble(null);
+      const renewed = await this.#read(answer.body.getReader(), reading);
+      if (reading.signal.aborted || this.closed) return;
+      if (renewed) this.#open();
+      else this.#failed({ message: CUT });
     } catch (error) {
-      if (error.status) trouble = { message: error.message, help: error.help };
+      if (!reading.signal.aborted && !this.closed) this.#failed(error.status ? error : { message: CUT, help: error.help });
     }
-    if (this.closed) return;
-    this.onTrouble(trouble);
+  }
+
+  /** Read until the stream ends; returns whether the server asked to come again. */
+  async #read(reader, reading) {
+    const decoder = new TextDecoder();
+    let text = '';
+    for (;;) {
+      const silence = setTimeout(() => reader.cancel(), SILENCE);
+      const { done, value } = await reader.read().finally(() => clearTimeout(silence));
+      if (done) return false;
+      text += decoder.decode(value, { stream: true });
+      const events = text.split('\n\n');
+      text = events.pop();
+      for (const event of events) {
+        if (reading.signal.aborted) return false;
+        if (this.#handle(event)) return true;
+      }
+    }
+  }
+
+  #handle(text) {
+    const fields = {};
+    for (const line of text.split('\n')) {
+      const colon = line.indexOf(': ');
+      if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 2);
+    }
+    if (fields.event === 'renew') return true;
+    if (fields.id) this.last = fields.id;
+    if (fields.event) this.handlers[fields.event]?.(JSON.parse(fields.data));
+    return false;
+  }
+
+  #failed(trouble) {
+    const seconds = Math.round(this.wait / 1000);
+    const help = trouble.help || `Trying again every ${seconds === 1 ? 'second' : `${seconds} seconds`}.`;
+    this.onTrouble({ message: trouble.message, help, status: trouble.status });
+    if (this.closed || trouble.status === 401) return; // again() after a token was given
     this.timer = setTimeout(() => this.#open(), this.wait);
     this.wait = Math.min(LONGEST_WAIT, this.wait * 2);
   }

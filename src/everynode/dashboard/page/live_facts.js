@@ -1,15 +1,20 @@
 // What the page tells of a live set: figures, conditions, revisions, what nodes wait for, and one node's story.
 
-import { card, command, el, renderOnChange, setText } from './dom.js';
+import { card, command, diffLines, el, renderOnChange } from './dom.js';
+import { swatch } from './cells.js';
 import { clock, day, duration, number, plural, shellWord } from './format.js';
+import { ActionBar } from './actions.js';
 import { ask, setPath } from './live.js';
+import { problem } from './notices.js';
 import { standing, whyCommand } from './recorded_facts.js';
 
 const FRESH = 3000; // milliseconds before a table or a story is asked for again
 
 export class LiveFacts {
-  constructor(fleet, set, go) {
-    Object.assign(this, { fleet, go, path: setPath(set), elapsed: false, header: null, seek: null, rows: new Map(), asked: 0, storyAsked: 0 });
+  constructor(fleet, set, go, { actions = false } = {}) {
+    Object.assign(this, { fleet, go, path: setPath(set), elapsed: false, header: null, seek: null, rows: new Map(), asked: 0 });
+    this.bar = actions ? new ActionBar(fleet, this.path) : null;
+    this.actions = this.bar?.element ?? null;
     this.waiting = el('div', { class: 'reasons' });
     this.names = el('div', { class: 'names' });
     this.conditions = el('div', { class: 'conditions' });
@@ -35,10 +40,15 @@ export class LiveFacts {
     ];
   }
 
-  curve = (set) => ({ history: set.history, forecast: set.forecast?.length ? set.forecast : null, now: set.now });
+  curve({ history, forecast, counts, seconds_left: left, now, end }) {
+    const latest = [now, counts.updated, Math.max(0, counts.desired - counts.available)];
+    const pace = left === null ? null : [[now, counts.updated], [now + left, end]];
+    return { history: [...history.filter((point) => point[0] < now), latest], forecast: forecast.length ? forecast : null, pace, now };
+  }
 
   /** Show the parts of the set that have changed. */
   update(set) {
+    this.bar?.update(set);
     renderOnChange(this.waiting, set.waiting, () => this.#reasons(set.waiting));
     renderOnChange(this.conditions, [set.conditions, set.refusal, set.faults, set.missing], () => conditions(set));
     renderOnChange(this.revisions, set.revisions, () => this.#history(set.revisions));
@@ -48,12 +58,23 @@ export class LiveFacts {
   #reasons(waiting) {
     const found = Object.entries(waiting);
     if (!found.length) return el('p', { class: 'hint' }, 'No node waits for anything outside of the controller.');
-    return found.map(([reason, count]) => el('button', { type: 'button', class: 'reason', on: { click: () => this.#list(reason) } },
+    return found.map(([reason, count]) => el('button', { type: 'button', class: 'reason', on: { click: () => this.go({ reason }) } },
       el('b', {}, reason), el('span', { class: 'count' }, plural(count, 'node'))));
+  }
+
+  /** Show what else the URL says: the names of nodes that wait for a reason, and a difference. */
+  show({ reason, diff }) {
+    if (reason !== this.listed) this.#list(reason);
+    if (diff !== this.compared) this.#compare(diff);
   }
 
   /** List all names of nodes that wait for a reason. */
   async #list(reason) {
+    this.listed = reason;
+    if (!reason) {
+      this.names.replaceChildren();
+      return;
+    }
     try {
       const { rows } = await ask(`${this.path}/nodes?reason=${encodeURIComponent(reason)}`);
       this.names.replaceChildren(el('h3', {}, `${reason}: ${plural(rows.length, 'node')}`), ...rows.slice(0, 1).map((row) => el('p', { class: 'note' }, row.message)),
@@ -68,16 +89,22 @@ export class LiveFacts {
     const rows = [...revisions].reverse().map((each) => el('tr', {}, el('td', { class: 'number' }, String(each.number)),
       el('td', {}, each.created === null ? '' : day(each.created)), el('td', {}, each.cause || '–'), el('td', {}, each.images.join(', ')),
       el('td', { class: 'number' }, number(each.pods)),
-      el('td', {}, each.target || !target ? 'target' : el('button', { type: 'button', class: 'link', on: { click: () => this.#compare(each.number, target.number) } }, 'compare'))));
+      el('td', {}, each.target || !target ? 'target' : el('button', { type: 'button', class: 'link', on: { click: () => this.go({ diff: `${each.number}-${target.number}` }) } }, 'compare'))));
     const heads = ['Revision', 'Made', 'Change cause', 'Images', 'Pods', 'Difference'].map((text) => el('th', { scope: 'col' }, text));
     return el('table', { class: 'revisions' }, el('thead', {}, el('tr', {}, ...heads)), el('tbody', {}, ...rows));
   }
 
-  async #compare(from, to) {
+  async #compare(diff) {
+    this.compared = diff;
+    const [, from, to] = /^(\d+)-(\d+)$/.exec(diff) ?? [];
+    if (!from) {
+      this.diff.replaceChildren();
+      return;
+    }
     try {
       const { text } = await ask(`${this.path}/diff?from=${from}&to=${to}`);
-      const kind = (line) => (/^\+(?!\+\+)/.test(line) ? 'plus' : /^-(?!--)/.test(line) ? 'minus' : '');
-      this.diff.replaceChildren(el('h3', {}, `From revision ${from} to ${to}`), el('pre', { tabindex: '0' }, ...text.split('\n').map((line) => el('span', { class: kind(line) }, `${line}\n`))));
+      const same = el('p', { class: 'hint' }, 'The templates are the same.');
+      this.diff.replaceChildren(el('h3', {}, `From revision ${from} to ${to}`), text ? diffLines(text) : same);
     } catch (error) {
       this.diff.replaceChildren(problem(error));
     }
@@ -122,13 +149,15 @@ export class LiveFacts {
 }
 
 function facts(told, why) {
+  const entry = (title, text) => [el('dt', {}, title), el('dd', {}, text)];
   return [
-    el('dl', {}, ...told.facts.flatMap(({ title, text }) => [el('dt', {}, title), el('dd', {}, text)])),
-    ...[told.command, why].filter(Boolean).map(command),
-    el('ol', { class: 'events' }, ...told.story.map(([at, words]) => el('li', {}, el('span', { class: 'at' }, clock(at)), el('span', {}, words)))),
-    el('ol', { class: 'events' }, ...told.events.map((each) => el('li', {}, el('span', { class: 'at' }, each.at === null ? '' : clock(each.at)),
-      el('span', {}, el('b', {}, each.reason), ` ${each.message}${each.count > 1 ? ` (${number(each.count)} times)` : ''}`)))),
-  ];
+    el('dl', {}, ...told.facts.flatMap(({ title, text }) => entry(title, text)), ...told.errors.flatMap((text) => entry('last error', text))),
+    el('h4', {}, 'What helps'), ...[...told.commands, why].map(command),
+    told.story.length ? el('h4', {}, 'What happened') : '',
+    el('ol', { class: 'events', tabindex: '0', 'aria-label': 'What happened' }, ...told.story.map((each) => el('li', { class: each.event === 'Warning' ? 'warning' : '' },
+      el('span', { class: 'at' }, clock(each.at)), each.state === null ? '' : swatch(each.state & 15, 12), el('span', {}, each.text)))),
+    told.missing ? el('p', { class: 'note' }, `Events are not shown: you lack the right to ${told.missing}.`) : '',
+  ].filter(Boolean);
 }
 
 function conditions({ conditions: list, refusal, faults, missing }) {
@@ -141,12 +170,6 @@ function conditions({ conditions: list, refusal, faults, missing }) {
 
 function terminal({ kind, name, namespace }) {
   const set = `${shellWord(`${kind}/${name}`)}${namespace === 'default' ? '' : ` -n ${shellWord(namespace)}`}`;
-  return [`everynode status ${set} --watch`, `everynode nodes ${set}`, `everynode history ${set}`];
-}
-
-/** An error and what to do about it. */
-export function problem(error) {
-  const place = el('p', { class: 'notice', role: 'alert' });
-  setText(place, [error.message, error.help].filter(Boolean).join(' '));
-  return place;
+  const changes = kind === 'ads' ? [`everynode pause ${set}`, `everynode undo ${set}`] : [`everynode undo ${set}`];
+  return [`everynode status ${set} --watch`, `everynode nodes ${set}`, `everynode history ${set}`, ...changes];
 }

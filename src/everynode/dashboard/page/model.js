@@ -1,9 +1,6 @@
 // The fleet of one DaemonSet as the page knows it. A live stream and a recording feed it the same messages.
 
-const STATES = 16; // more than the legend has: an unknown byte is counted and drawn, not dropped
-
-/** The states that stand for a node whose pod is not available. */
-export const DOWN = [3, 4, 6, 7, 8];
+const STATES = 16; // more than the legend has: an unknown one is counted and drawn, not dropped
 
 /** How every node stands. Fires `reset` after a snapshot and `change` (detail: indexes) after a batch. */
 export class Fleet extends EventTarget {
@@ -12,6 +9,7 @@ export class Fleet extends EventTarget {
   labels = {};
   legend = [];
   states = new Uint8Array(0);
+  reasons = new Uint8Array(0); // by node: the number of what it waits for in `set.reasons`, from 1 on
   tally = new Uint32Array(STATES); // nodes by state
   #indexes = null;
 
@@ -23,10 +21,11 @@ export class Fleet extends EventTarget {
     this.names = nodes.names;
     this.labels = nodes.labels ?? {};
     this.legend = legend ?? this.legend;
-    this.states = bytes;
+    this.states = bytes.map(stateOf);
+    this.reasons = bytes.map(reasonOf);
     this.#indexes = null;
     this.tally.fill(0);
-    for (const state of bytes) this.tally[state % STATES] += 1;
+    for (const state of this.states) this.tally[state] += 1;
     this.dispatchEvent(new CustomEvent('reset'));
   }
 
@@ -35,9 +34,10 @@ export class Fleet extends EventTarget {
     const { length } = this.states;
     if (!this.set || at.length !== states.length || at.some((index) => !(index >= 0 && index < length))) return false;
     at.forEach((index, position) => {
-      this.tally[this.states[index] % STATES] -= 1;
-      this.states[index] = states[position];
-      this.tally[states[position] % STATES] += 1;
+      this.tally[this.states[index]] -= 1;
+      this.states[index] = stateOf(states[position]);
+      this.reasons[index] = reasonOf(states[position]);
+      this.tally[this.states[index]] += 1;
     });
     if (set) this.set = { ...this.set, ...set };
     this.dispatchEvent(new CustomEvent('change', { detail: at }));
@@ -53,6 +53,19 @@ export class Fleet extends EventTarget {
   /** The label and the meaning of a state. */
   describe(state) {
     return this.legend.find((each) => each.state === state) ?? { state, label: `state ${state}`, meaning: '' };
+  }
+
+  /** What a node waits for: a code such as ImagePullBackOff; empty if it waits for nothing outside of the controller. */
+  reasonOf(index) {
+    const number = this.reasons[index];
+    return number ? this.set.reasons?.[number - 1] ?? 'other' : '';
+  }
+
+  /** Whether a node is left by a filter: chosen states, a reason, and a part of its name. */
+  isLeft(index, { states, reason, find }) {
+    if (states.length && !states.includes(this.states[index])) return false;
+    if (reason && this.reasonOf(index) !== reason) return false;
+    return find === '' || this.names[index].includes(find);
   }
 
   /** Nodes by the value of a label, in the order of the values; all in one group without a label. */
@@ -73,6 +86,10 @@ export class Fleet extends EventTarget {
     return titled.sort(byTitle);
   }
 }
+
+// A byte has the state in its lower half and the number of the reason above.
+const stateOf = (byte) => byte & 15;
+const reasonOf = (byte) => byte >> 4;
 
 function decode(base64) {
   const text = atob(base64);

@@ -1,16 +1,16 @@
 // The URL's fragment holds the whole state of the page, so that a link shows others the same.
 //   #/                                           all sets
-//   #/set/ads/NAMESPACE/NAME?group=KEY&states=4,6&find=TEXT&node=NAME&tab=revisions&t=SECONDS
+//   #/set/ads/NAMESPACE/NAME?group=KEY&states=4,6&reason=CODE&find=TEXT&node=NAME&tab=table&page=2&diff=1-2&t=SECONDS
 
 const LISTS = new Set(['states']);
-const KEYS = ['group', 'states', 'find', 'node', 'tab', 't'];
+const KEYS = ['group', 'states', 'reason', 'find', 'node', 'tab', 'page', 'diff', 't'];
 
 /** Return the state that a fragment stands for. */
 export function parse(fragment) {
   const [path, query = ''] = fragment.replace(/^#/, '').split('?', 2);
   const parts = path.split('/').map(decoded);
   const found = parts[1] === 'set' && parts.length >= 5 ? { kind: parts[2], namespace: parts[3], name: parts[4] } : null;
-  const route = { set: found, group: '', states: [], find: '', node: '', tab: '', t: '' };
+  const route = { set: found };
   const values = new URLSearchParams(query);
   for (const key of KEYS) {
     const text = values.get(key) ?? '';
@@ -31,7 +31,6 @@ export function format(route) {
   const query = values.toString();
   return `#${path}${query ? `?${query}` : ''}`;
 }
-
 
 function decoded(text) {
   try {

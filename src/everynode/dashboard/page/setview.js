@@ -20,7 +20,7 @@ export class SetView {
     this.grid = new Grid(fleet, (node) => go({ node }));
     this.chart = new Chart({ elapsed: facts.elapsed, onTime: facts.seek });
     this.element = el('div', { class: 'set' },
-      el('div', { class: 'head' }, el('div', { class: 'head-line' }, this.title, this.pill), this.sentence, facts.header),
+      el('div', { class: 'head' }, el('div', { class: 'head-line' }, this.title, this.pill), this.sentence, facts.header, facts.actions),
       this.tiles, this.#fleetCard(), this.#side(), this.#curve(),
       facts.cards.length ? el('div', { class: 'parts' }, ...facts.cards) : '', this.#tableCard());
     fleet.addEventListener('change', () => this.#later());
@@ -70,7 +70,8 @@ export class SetView {
   show(route) {
     const before = this.route;
     this.route = route;
-    if (!before || before.find !== route.find || String(before.states) !== String(route.states)) this.page = 0;
+    const filter = ({ find, states, reason }) => [find, states, reason].join();
+    this.page = before && filter(before) !== filter(route) ? 0 : Math.max(0, (Number(route.page) || 1) - 1);
     const keys = ['', ...Object.keys(this.fleet.labels).sort()];
     renderOnChange(this.group, keys, () => keys.map((key) => el('option', { value: key }, key || 'nothing')));
     this.group.value = route.group;
@@ -78,6 +79,7 @@ export class SetView {
     if (document.activeElement !== this.search) this.search.value = route.find;
     this.table.open = route.tab === 'table';
     this.grid.show(route);
+    this.facts.show?.(route);
     this.#render();
     if (before && before.node !== route.node && route.node) this.storyCard.scrollIntoView({ block: 'nearest' });
   }
@@ -100,7 +102,7 @@ export class SetView {
     this.#speak(set.message);
     renderOnChange(this.tiles, [set.counts, this.facts.down(set), this.facts.figures(set)], () => this.#figures(set));
     this.facts.update(set);
-    renderOnChange(this.legend, [[...this.fleet.tally], this.route.states], () => this.#legendButtons());
+    renderOnChange(this.legend, [[...this.fleet.tally], this.route.states, this.route.reason, set.waiting], () => [...this.#legendButtons(), ...this.#reasonButtons(set)]);
     this.#renderChart(set);
     this.#renderStory();
     if (this.table.open) this.#renderTable();
@@ -134,9 +136,18 @@ export class SetView {
     });
   }
 
+  /** What nodes wait for: the part of the legend that tells waiting nodes apart. */
+  #reasonButtons({ waiting = {} }) {
+    return Object.entries(waiting).map(([reason, count]) => el('button', {
+      type: 'button', class: 'by-reason', 'aria-pressed': String(this.route.reason === reason), 'data-reason': reason, title: 'waiting for this', on: { click: () => {
+        this.go({ reason: this.route.reason === reason ? '' : reason });
+        this.legend.querySelector(`[data-reason="${CSS.escape(reason)}"]`)?.focus();
+      } } }, el('span', {}, reason), el('span', { class: 'count' }, number(count))));
+  }
+
   #renderChart(set) {
     const curve = this.facts.curve(set);
-    const key = JSON.stringify([curve.history.length, curve.now, set.counts.desired, set.budget.promised]);
+    const key = JSON.stringify([curve.history.length, curve.now, curve.forecast?.at(-1), set.counts.desired, set.budget.promised]);
     if (this.drawn === key) return;
     this.drawn = key;
     this.chart.show({ ...curve, desired: set.counts.desired, promised: set.budget.promised });
@@ -156,12 +167,9 @@ export class SetView {
   }
 
   #renderTable() {
-    const { find, states } = this.route;
     const { fleet } = this;
     const left = [];
-    fleet.names.forEach((name, index) => {
-      if ((!states.length || states.includes(fleet.states[index])) && (!find || name.includes(find))) left.push(index);
-    });
+    for (let index = 0; index < fleet.names.length; index += 1) if (fleet.isLeft(index, this.route)) left.push(index);
     this.page = Math.min(this.page, Math.max(0, Math.ceil(left.length / ROWS) - 1));
     const shown = left.slice(this.page * ROWS, (this.page + 1) * ROWS);
     const cells = shown.map((index) => this.facts.row(index));
@@ -174,13 +182,13 @@ export class SetView {
     const { fleet } = this;
     const name = fleet.names[index];
     return el('tr', {}, el('th', { scope: 'row' }, el('button', { type: 'button', class: 'link', on: { click: () => this.go({ node: name }) } }, name)),
-      el('td', {}, swatch(fleet.states[index]), ` ${fleet.describe(fleet.states[index]).label}`),
+      el('td', {}, el('span', { class: 'state' }, swatch(fleet.states[index]), fleet.describe(fleet.states[index]).label)),
       el('td', { class: 'number' }, since), ...rest.map((text) => el('td', {}, text)));
   }
 
   #pages(count) {
     const last = Math.ceil(count / ROWS) - 1;
-    const turn = (by, text, off) => el('button', { type: 'button', disabled: off, on: { click: () => { this.page += by; this.#renderTable(); } } }, text);
+    const turn = (by, text, off) => el('button', { type: 'button', disabled: off, on: { click: () => this.go({ page: String(this.page + by + 1) }) } }, text);
     const from = this.page * ROWS;
     return [el('span', {}, `${number(Math.min(count, from + 1))}–${number(Math.min(count, from + ROWS))} of ${plural(count, 'node')}`),
       turn(-1, 'Previous', this.page <= 0), turn(1, 'Next', this.page >= last)];

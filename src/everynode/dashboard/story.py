@@ -1,0 +1,107 @@
+"""Story: what is told of one node, from its evaluation, what was seen of it, and its events."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from everynode.api.objects import Pod
+from everynode.api.times import seconds
+from everynode.dashboard.cells import label_of
+from everynode.dashboard.guard import Refusal
+from everynode.inspect.advice import advice
+from everynode.inspect.evaluate import Evaluation
+from everynode.inspect.explain import Explanation, explain_node
+from everynode.inspect.pod_trouble import PodEvent
+
+Object = dict[str, Any]
+_COMMANDS: Final = ("undo", "resume", "partition")
+_MOST_SEEN: Final = 20_000  # changes of all nodes together
+_MOST_TOLD: Final = 40
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """A node that came to stand otherwise."""
+
+    at: float
+    node: str
+    state: int
+
+
+class Diary:
+    """The last changes of all nodes, as they were seen while a rollout was viewed."""
+
+    def __init__(self) -> None:
+        self._seen: deque[Change] = deque(maxlen=_MOST_SEEN)
+
+    def note(self, names: Sequence[str], before: bytes, after: bytes, now: float) -> None:
+        """Note which nodes changed between two states of the same nodes."""
+        if before == after:
+            return
+        for name, old, new in zip(names, before, after, strict=True):
+            if old != new:
+                self._seen.append(Change(now, name, new))
+
+    def of(self, node: str) -> list[Change]:
+        """Return the changes of a node, oldest first."""
+        return [each for each in self._seen if each.node == node]
+
+
+def explain(evaluation: Evaluation, node: str, now: float) -> Explanation:
+    """Return the chain of facts about a node; raises Refusal if there is no such node."""
+    found = explain_node(evaluation, node, now)
+    if found is None:
+        raise Refusal(404, "there is no such node", "it may have left the cluster")
+    return found
+
+
+def node_document(
+    evaluation: Evaluation,
+    found: Explanation,
+    *,
+    seen: Iterable[Change],
+    errors: Sequence[str],
+    events: Sequence[PodEvent],
+    missing: str,
+) -> Object:
+    """Return what the page tells of a node."""
+    row, ds = found.row, evaluation.fleet.ds
+    where = "" if ds.namespace == "default" else f" -n {ds.namespace}"
+    look = f"kubectl describe pod {row.pod}{where}" if row.pod else ""
+    commands = [*advice(ds, row, _COMMANDS), look or f"kubectl describe node {row.node}"]
+    return {
+        "node": row.node,
+        "reason": row.reason,
+        "message": row.message,
+        "facts": [{"title": fact.word, "text": fact.text} for fact in found.facts],
+        "errors": list(errors),
+        "commands": list(dict.fromkeys(commands)),
+        "story": _told(seen, found.pods, events),
+        "missing": missing,
+    }
+
+
+def _told(seen: Iterable[Change], pods: Iterable[Pod], events: Iterable[PodEvent]) -> list[Object]:
+    """Return what happened, by time."""
+    made = [_line(each.at, label_of(each.state), state=each.state) for each in seen]
+    for pod in pods:
+        made.append(_line(seconds(pod.metadata.creation_timestamp), f"pod {pod.name} created"))
+        ready = pod.condition("Ready")
+        if ready is not None:
+            word = "Ready" if ready.status == "True" else "not Ready"
+            made.append(_line(seconds(ready.last_transition_time), f"pod {pod.name} {word}"))
+        made.append(
+            _line(seconds(pod.metadata.deletion_timestamp), f"pod {pod.name} is to be gone")
+        )
+    for event in events:
+        times = f" ({event.count} times)" if event.count > 1 else ""
+        made.append(_line(event.last, f"{event.reason}: {event.message}{times}", event=event.type))
+    known = [each for each in made if each["at"] is not None]
+    return sorted(known, key=lambda each: each["at"])[-_MOST_TOLD:]
+
+
+def _line(at: float | None, text: str, *, state: int | None = None, event: str = "") -> Object:
+    return {"at": at, "text": text, "state": state, "event": event}
