@@ -53,13 +53,15 @@ def test_the_chart_has_the_version_of_everynode() -> None:
 
 @pytest.mark.parametrize("helm", HELMS)
 @pytest.mark.parametrize("native", [False, True])
-def test_a_release_is_what_install_applies(helm: str, native: bool) -> None:
+@pytest.mark.parametrize("dashboard", [False, True])
+def test_a_release_is_what_install_applies(helm: str, native: bool, dashboard: bool) -> None:
+    values = f"native={str(native).lower()}", f"dashboard.enabled={str(dashboard).lower()}"
     rendered = [
         each
-        for each in render(helm, f"native={str(native).lower()}")
+        for each in render(helm, *values)
         if "helm.sh/hook" not in each["metadata"].get("annotations", {})
     ]
-    applied = install_objects(InstallOptions(image=IMAGE, native=native))
+    applied = install_objects(InstallOptions(image=IMAGE, native=native, dashboard=dashboard))
     # Helm needs the namespace before there is a release: --create-namespace makes it.
     wanted = [each for each in applied if each["kind"] != "Namespace"]
     assert {key: meant(each) for key, each in named(rendered).items()} == named(wanted)

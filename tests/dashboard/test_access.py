@@ -28,7 +28,8 @@ class Reviews:
         self.allowed = set(allowed)
         self.asked: list[dict[str, Any]] = []
         self.clock = ManualClock()
-        self.rights = ReviewedRights(Client(self, self.clock), self.clock)  # type: ignore[arg-type]
+        client = Client(self, self.clock)  # type: ignore[arg-type]
+        self.rights = ReviewedRights(client, self.clock, [Flavour.ADVANCED])
 
     async def send(self, request: Request) -> Response:
         body = json.loads(request.body or b"{}")

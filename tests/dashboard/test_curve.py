@@ -39,7 +39,7 @@ def forecast(known: Forecast | None, view: FleetView, now: float) -> Forecast:
 def test_the_first_forecast_is_kept_beside_what_happens() -> None:
     assert keep_forecast(None, fleet(1, None), 90.0) is None  # no pace to tell it by
     first = forecast(None, fleet(3, 60.0), 100.0)
-    assert first.line == ((100, 3), (160, 15))
+    assert list(first.line) == [(100, 3), (160, 15)]
     late = keep_forecast(first, fleet(4, 600.0), 150.0)
     assert late is first
     done = fleet(20, None, state=RolloutState.COMPLETE, counts=Counts(desired=20, updated=20))

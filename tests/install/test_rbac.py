@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 
 from everynode.install import InstallOptions, install_objects
-from everynode.install.rbac import OWN_NAMESPACE_RULES, PolicyRule, rbac_objects, rules, user_roles
+from everynode.install.rbac import (
+    DASHBOARD_RULES,
+    OWN_NAMESPACE_RULES,
+    PolicyRule,
+    rbac_objects,
+    rules,
+    user_roles,
+)
 
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
 
@@ -36,6 +43,21 @@ def test_native_daemonsets_are_touched_only_when_asked_for() -> None:
     kinds = [(rule.group, rule.resource) for rule in rules(native=False)]
     assert ("apps", "daemonsets") not in kinds
     assert ("apps", "daemonsets") in [(rule.group, rule.resource) for rule in rules(native=True)]
+
+
+def test_the_dashboard_reviews_and_reads_only_when_asked_for() -> None:
+    plain = install_objects(InstallOptions())
+    more = install_objects(InstallOptions(dashboard=True))
+    assert all(each in more for each in plain)
+    added = [each for each in more if each not in plain]
+    assert [each["metadata"]["name"] for each in added] == [
+        "everynode-dashboard",
+        "everynode-dashboard",
+        "everynode-dashboard-viewer",
+    ]
+    created = {rule.resource for rule in DASHBOARD_RULES if WRITES & {*rule.verbs}}
+    assert created == {"tokenreviews", "subjectaccessreviews"}  # reviews change nothing
+    assert verbs_on("events", DASHBOARD_RULES) == {"list"}
 
 
 def test_every_rule_has_its_reason() -> None:

@@ -46,6 +46,11 @@ def _image(context: click.Context, parameter: click.Parameter, value: str | None
 )
 @click.option("--native", is_flag=True, help="Serve native (apps/v1) DaemonSets, too.")
 @click.option(
+    "--dashboard",
+    is_flag=True,
+    help="Let the controller serve the page of all rollouts, to users by their own rights.",
+)
+@click.option(
     "--adopt-crd", is_flag=True, help="Replace the CRD of OpenKruise; its DaemonSets stay."
 )
 @click.option("--force", is_flag=True, help="Take over fields that others have changed since.")
@@ -56,6 +61,7 @@ def command(
     image: str,
     namespace: str,
     native: bool,
+    dashboard: bool,
     adopt_crd: bool,
     force: bool,
     kubeconfig: str,
@@ -73,7 +79,8 @@ def command(
     Only CRD and RBAC:    everynode install
     All in the cluster:   everynode install --image registry.example/everynode:0.1.0
     """
-    wanted = install_objects(InstallOptions(namespace=namespace, image=image, native=native))
+    options = InstallOptions(namespace=namespace, image=image, native=native, dashboard=dashboard)
+    wanted = install_objects(options)
     if only_print:
         click.echo(as_yaml(wanted), nl=False)
         return

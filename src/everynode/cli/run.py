@@ -242,7 +242,8 @@ async def _dashboard(
         clock,
         cluster="in the cluster",
         namespaces=(namespace,) if namespace else (),
-        access=ReviewedRights(client, clock),
+        flavours=tuple(options.controller.flavours),
+        access=ReviewedRights(client, clock, options.controller.flavours),
         share=_DASHBOARD_SHARE,
     )
     host, port = where
@@ -252,7 +253,8 @@ async def _dashboard(
 
 def _needs(options: RunOptions) -> Prerequisites:
     home = _lease_namespace(options) if options.elect else ""
-    return Prerequisites(controller=options.controller, lease_namespace=home)
+    page = parse_address(options.dashboard_address, flag="--dashboard-address") is not None
+    return Prerequisites(controller=options.controller, lease_namespace=home, dashboard=page)
 
 
 def _leadership(transport: Transport, clock: Clock, options: RunOptions) -> Leadership:

@@ -86,7 +86,8 @@ class ReviewedRights:
     to read the same.
     """
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, flavours: Sequence[Flavour]) -> None:
+        self.flavours = flavours
         self._client = client
         self._users: Remembered[str, User | None] = Remembered(clock)
         self._allowed: Remembered[tuple[str, Permission], bool] = Remembered(clock)
@@ -120,7 +121,7 @@ class ReviewedViewer:
 
     async def visible(self, sets: Sequence[DaemonSet]) -> list[DaemonSet]:
         """Return the sets that the user may list, in all namespaces or in some."""
-        flavours = sorted(Flavour, key=lambda each: each.value)
+        flavours = self._rights.flavours
         everywhere = {each: await self._may(_listing(resource_of(each))) for each in flavours}
         places = sorted(
             {(ds.flavour, ds.namespace) for ds in sets if not everywhere[ds.flavour]},

@@ -29,7 +29,7 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
 }
-VIEWER: Final = web.RequestKey("viewer", Viewer)  # type: ignore[type-abstract]
+VIEWER: Final = web.RequestKey("viewer", Viewer)
 _KEEP_ALIVE: Final = 15.0
 _SLOW: Final = 20.0  # seconds that a viewer may take to read one message
 _LOG: Final = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from everynode.dashboard.cells import state_of
 from everynode.dashboard.feed import Feed, Feeds, encode
 from everynode.dashboard.guard import Guard, Refusal
 from everynode.dashboard.model import FLAVOURS, Object, row_document
-from everynode.dashboard.sets import SetList
+from everynode.dashboard.sets import BOTH_KINDS, SetList
 from everynode.errors import UserError
 from everynode.inspect.explain import Explanation
 from everynode.inspect.pod_trouble import PodEvent, read_errors, read_events
@@ -59,11 +59,12 @@ class Dashboard:
         *,
         cluster: str,
         namespaces: tuple[str, ...] = (),
+        flavours: tuple[Flavour, ...] = BOTH_KINDS,
         access: Access | None = None,
         token: str = "",
         share: float = 0.2,
     ) -> None:
-        self.sets = SetList(client.transport, clock, namespaces)
+        self.sets = SetList(client.transport, clock, namespaces, flavours)
         self.feeds = Feeds(client.transport, clock, share=share)
         self.access = access or OwnRights()
         self.actions = actions.Actions(client, clock, token) if token else None
@@ -71,6 +72,7 @@ class Dashboard:
         self._clock = clock
         self._cluster = cluster
         self._namespaces = namespaces
+        self._flavours = flavours
 
     def routes(self) -> list[web.RouteDef]:
         """Return the paths that are served."""
@@ -214,6 +216,10 @@ class Dashboard:
             raise Refusal(400, "no set can have this name", "go back to the list of sets")
         if self._namespaces and namespace not in self._namespaces:
             raise Refusal(403, f"this dashboard does not show {namespace}", "start it with -n")
+        if FLAVOURS[kind] not in self._flavours:
+            raise Refusal(
+                403, f"this dashboard does not show {kind}", "go back to the list of sets"
+            )
         return Key(FLAVOURS[kind], namespace, name)
 
     async def _read(self, key: Key) -> DaemonSet:

@@ -19,13 +19,19 @@ from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.watcher import NullObserver, Watcher
 
-_KINDS: Final = (Flavour.ADVANCED, Flavour.NATIVE)
+BOTH_KINDS: Final = (Flavour.ADVANCED, Flavour.NATIVE)
 
 
 class SetList(NullObserver):
     """The DaemonSets of some namespaces, or of all of them, as the watches last saw them."""
 
-    def __init__(self, transport: Transport, clock: Clock, namespaces: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        namespaces: Sequence[str] = (),
+        flavours: Sequence[Flavour] = BOTH_KINDS,
+    ) -> None:
         self._clock = clock
         self._changed = asyncio.Event()
         self._wanted = asyncio.Event()
@@ -33,7 +39,7 @@ class SetList(NullObserver):
         self._caches: list[Cache[DaemonSet]] = []
         self._watchers: list[Watcher[Any]] = []
         for namespace in namespaces or ("",):
-            for flavour in _KINDS:
+            for flavour in flavours:
                 cache: Cache[DaemonSet] = Cache(quiet=True)
                 cache.subscribe(lambda *_: self._tell())
                 self._caches.append(cache)

@@ -10,7 +10,7 @@ from everynode.api.crd import crd
 from everynode.install.deployment import controller_objects
 from everynode.install.flow_schemas import flow_schemas
 from everynode.install.metadata import LABELS, Object, new_object, with_labels
-from everynode.install.rbac import rbac_objects
+from everynode.install.rbac import dashboard_objects, rbac_objects
 
 NAMESPACE: Final = "everynode-system"
 _POD_SECURITY: Final = "pod-security.kubernetes.io"
@@ -25,6 +25,7 @@ class InstallOptions:
     namespace: str = NAMESPACE
     image: str = ""  # of the controller; empty: no Deployment
     native: bool = False
+    dashboard: bool = False
 
 
 def install_objects(options: InstallOptions) -> list[Object]:
@@ -33,9 +34,16 @@ def install_objects(options: InstallOptions) -> list[Object]:
     if not _BUILT_IN.fullmatch(options.namespace):
         found.append(_namespace(options.namespace))
     found += rbac_objects(options.namespace, native=options.native)
+    if options.dashboard:
+        found += dashboard_objects(options.namespace)
     found += flow_schemas(options.namespace)
     if options.image:
-        found += controller_objects(options.namespace, image=options.image, native=options.native)
+        found += controller_objects(
+            options.namespace,
+            image=options.image,
+            native=options.native,
+            dashboard=options.dashboard,
+        )
     return found
 
 

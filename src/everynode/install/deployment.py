@@ -8,18 +8,21 @@ from everynode.install.metadata import LABELS, POD_LABELS, Object, new_object
 
 METRICS_PORT: Final = 8080
 HEALTH_PORT: Final = 8081
+DASHBOARD_PORT: Final = 8082
 REPLICAS: Final = 2  # one leads, one stands by with filled caches
 _USER: Final = 65532  # no user of any node has this id; the image uses it too
 _PRIORITY: Final = "system-cluster-critical"
 
 
-def controller_objects(namespace: str, *, image: str, native: bool) -> list[Object]:
+def controller_objects(
+    namespace: str, *, image: str, native: bool, dashboard: bool = False
+) -> list[Object]:
     """Build the Deployment and the objects that protect it."""
     return [
         _quota(namespace),
         _network_policy(namespace),
         _budget(namespace),
-        _deployment(namespace, image=image, native=native),
+        _deployment(namespace, image, run_arguments(native=native, dashboard=dashboard)),
     ]
 
 
@@ -62,7 +65,7 @@ def _budget(namespace: str) -> Object:
     }
 
 
-def _deployment(namespace: str, *, image: str, native: bool) -> Object:
+def _deployment(namespace: str, image: str, arguments: list[str]) -> Object:
     return {
         **new_object("apps/v1", "Deployment", "everynode", namespace=namespace),
         "spec": {
@@ -81,13 +84,13 @@ def _deployment(namespace: str, *, image: str, native: bool) -> Object:
                         "prometheus.io/port": str(METRICS_PORT),
                     },
                 },
-                "spec": _pod(image, native=native),
+                "spec": _pod(image, arguments),
             },
         },
     }
 
 
-def _pod(image: str, *, native: bool) -> Object:
+def _pod(image: str, arguments: list[str]) -> Object:
     return {
         "serviceAccountName": "everynode",
         "automountServiceAccountToken": True,
@@ -114,7 +117,7 @@ def _pod(image: str, *, native: bool) -> Object:
         },
         # A leader waits for the answers to its last writes before it releases the Lease.
         "terminationGracePeriodSeconds": 30,
-        "containers": [_container(image, native=native)],
+        "containers": [_container(image, arguments)],
     }
 
 
@@ -129,21 +132,23 @@ def _spread_over(key: str) -> Object:
     }
 
 
-def run_arguments(*, native: bool) -> list[str]:
+def run_arguments(*, native: bool, dashboard: bool = False) -> list[str]:
     """Return the arguments of the container."""
     return [
         "run",
         f"--metrics-address=:{METRICS_PORT}",
         f"--health-address=:{HEALTH_PORT}",
         *(["--native"] if native else []),
+        # On the pod's loopback: kubectl port-forward reaches it, and nothing else does.
+        *([f"--dashboard-address=127.0.0.1:{DASHBOARD_PORT}"] if dashboard else []),
     ]
 
 
-def _container(image: str, *, native: bool) -> Object:
+def _container(image: str, arguments: list[str]) -> Object:
     return {
         "name": "everynode",
         "image": image,
-        "args": run_arguments(native=native),
+        "args": arguments,
         "ports": [
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
             {"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"},

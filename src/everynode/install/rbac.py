@@ -94,6 +94,28 @@ OWN_NAMESPACE_RULES: Final = (
 )
 """Needed in the controller's own namespace only."""
 
+DASHBOARD_RULES: Final = (
+    PolicyRule(
+        "authentication.k8s.io",
+        "tokenreviews",
+        ("create",),
+        "whose token a viewer of the dashboard has",
+    ),
+    PolicyRule(
+        "authorization.k8s.io",
+        "subjectaccessreviews",
+        ("create",),
+        "what that user may see",
+    ),
+    PolicyRule("", "events", ("list",), "the story of a node"),
+)
+"""Needed in all namespaces when the dashboard is served."""
+
+_DASHBOARD_USERS: Final = (
+    PolicyRule(
+        "", "nodes", ("list",), "a rollout is shown node by node; the built-in view lacks this"
+    ),
+)
 _VIEW: Final = (
     PolicyRule(
         KRUISE_GROUP,
@@ -134,6 +156,16 @@ def rbac_objects(namespace: str, *, native: bool) -> list[Object]:
     ]
 
 
+def dashboard_objects(namespace: str) -> list[Object]:
+    """Build what the dashboard needs besides, and a role for those who look at it."""
+    name = "everynode-dashboard"
+    return [
+        _role("ClusterRole", name, DASHBOARD_RULES),
+        _binding("ClusterRoleBinding", "ClusterRole", account_namespace=namespace, name=name),
+        _role("ClusterRole", "everynode-dashboard-viewer", _DASHBOARD_USERS),
+    ]
+
+
 def user_roles() -> list[Object]:
     """Build the roles that add Advanced DaemonSets to the built-in view, edit and admin."""
     view = _role("ClusterRole", "everynode-daemonsets-view", _VIEW)
@@ -161,10 +193,12 @@ def _as_object(rule: PolicyRule) -> CommentedRule:
     return made
 
 
-def _binding(kind: str, role: str, *, account_namespace: str, namespace: str = "") -> Object:
+def _binding(
+    kind: str, role: str, *, account_namespace: str, namespace: str = "", name: str = "everynode"
+) -> Object:
     return {
-        **new_object(f"{_RBAC}/v1", kind, "everynode", namespace=namespace),
-        "roleRef": {"apiGroup": _RBAC, "kind": role, "name": "everynode"},
+        **new_object(f"{_RBAC}/v1", kind, name, namespace=namespace),
+        "roleRef": {"apiGroup": _RBAC, "kind": role, "name": name},
         "subjects": [
             {"kind": "ServiceAccount", "name": "everynode", "namespace": account_namespace}
         ],

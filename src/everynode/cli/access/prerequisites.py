@@ -15,7 +15,7 @@ import msgspec
 from everynode.cli.access.connection import as_user_error, check_server
 from everynode.controller.run import ControllerOptions
 from everynode.errors import UserError
-from everynode.install.rbac import OWN_NAMESPACE_RULES, PolicyRule, rules
+from everynode.install.rbac import DASHBOARD_RULES, OWN_NAMESPACE_RULES, PolicyRule, rules
 from everynode.kube import verbs
 from everynode.kube.client import Client, decode_page
 from everynode.kube.errors import Forbidden, KubeError, NotFound, NotServed
@@ -29,6 +29,7 @@ class Prerequisites:
 
     controller: ControllerOptions
     lease_namespace: str  # empty without leader election
+    dashboard: bool = False
 
 
 async def check_prerequisites(client: Client, prerequisites: Prerequisites) -> None:
@@ -78,6 +79,8 @@ def controller_permissions(prerequisites: Prerequisites) -> list[Permission]:
     options = prerequisites.controller
     everywhere = rules(native=options.native, advanced=options.advanced)
     found = [each for rule in everywhere for each in _permissions_of(rule, options.namespace)]
+    if prerequisites.dashboard:
+        found += [each for rule in DASHBOARD_RULES for each in _permissions_of(rule, "")]
     if prerequisites.lease_namespace:
         found += [
             each

@@ -2,7 +2,7 @@
 
 import { command, diffLines, el } from './dom.js';
 import { tell } from './live.js';
-import { keep, tokenForm } from './session.js';
+import { keep, token, tokenForm } from './session.js';
 import { problem } from './notices.js';
 
 /** Return the buttons of a set; `fleet` knows it. */
@@ -30,7 +30,7 @@ export class ActionBar {
   }
 
   #open(title, ...children) {
-    const close = el('button', { type: 'button', class: 'action', on: { click: () => this.dialog.close() } }, 'Leave it');
+    const close = el('button', { type: 'button', class: 'action', on: { click: () => this.dialog.close() } }, 'Close');
     this.dialog.replaceChildren(el('h2', { id: 'change-title' }, title), ...children, close);
     if (!this.dialog.open) this.dialog.showModal();
   }
@@ -60,6 +60,10 @@ export class ActionBar {
   async #show(action, argument = '') {
     const asked = { action, argument };
     const title = `${action[0].toUpperCase()}${action.slice(1)} ${this.fleet.set.name}`;
+    if (!token()) {
+      this.#open(title, tokenForm('An action needs the token.', 'It was printed when the dashboard was started with --allow-actions.', () => this.#show(action, argument)));
+      return;
+    }
     this.#open(title, el('p', { class: 'hint' }, 'Asking the API server …'));
     await this.#try(title, asked, async () => {
       const shown = await tell(`${this.path}/preview`, asked);
