@@ -247,7 +247,9 @@ async def _dashboard(
         share=_DASHBOARD_SHARE,
     )
     host, port = where
-    async with serve(dashboard, port, host=host, forwarded=True, option="--dashboard-address"):
+    option = "--dashboard-address"
+    async with serve(dashboard, port, host=host, forwarded=True, option=option) as used:
+        log.Log("dashboard").info("Serving the dashboard", address=f"http://{host}:{used}/")
         yield
 
 

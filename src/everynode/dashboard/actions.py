@@ -74,6 +74,7 @@ class Actions:
         lines = diff_of_texts(_text(stored), _text(after), "now", "then")
         return {
             "done": edit.done,
+            "warning": edit.warning,
             "changes": bool(edit.patch),
             "diff": "\n".join(lines),
             "digest": change.digest(stored, edit),

@@ -73,6 +73,7 @@ export class ActionBar {
       }
       const go = el('button', { type: 'button', class: 'main confirm', on: { click: () => this.#apply(title, { ...asked, confirmed: shown.digest }) } }, 'Change it');
       this.#open(title, el('p', {}, 'The API server would make this change:'), diffLines(shown.diff),
+        shown.warning ? el('p', { class: 'notice' }, shown.warning) : '',
         el('p', { class: 'note' }, 'The same in a terminal:'), command(shown.command), go);
       go.focus();
     });
