@@ -23,10 +23,11 @@ _PATIENCE = 20.0
 
 
 class Page:
-    """One tab. Keeps the addresses it asked for, and what it complained of."""
+    """One tab. Keeps the requests it made, and what it complained of."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.requests: list[str] = []
+        self.headers: list[dict[str, str]] = []  # of these requests
         self.complaints: list[str] = []
         self._socket = socket
         self._numbers = itertools.count(1)
@@ -42,6 +43,7 @@ class Page:
                 waiting.set_result(told)
             elif told.get("method") == "Network.requestWillBeSent":
                 self.requests.append(told["params"]["request"]["url"])
+                self.headers.append(told["params"]["request"]["headers"])
             elif told.get("method") == "Runtime.exceptionThrown":
                 self.complaints.append(str(told["params"]["exceptionDetails"]))
             elif told.get("method") == "Log.entryAdded":
@@ -61,7 +63,7 @@ class Page:
         self._answers[number] = asyncio.get_running_loop().create_future()
         body = {"id": number, "method": method, "params": params}
         await self._socket.send_json(body | ({"sessionId": self._session} if self._session else {}))
-        told = await asyncio.wait_for(self._answers[number], _PATIENCE)
+        told = await asyncio.wait_for(self._answers[number], _PATIENCE + 10)
         assert "error" not in told, told
         return told["result"]
 
@@ -69,6 +71,7 @@ class Page:
         """Go to an address, as if the tab were new."""
         await self.call("Page.navigate", url="about:blank")
         self.requests.clear()
+        self.headers.clear()
         self.complaints.clear()
         await self.call("Page.navigate", url=url)
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from everynode.api.versions import decode_daemonset
-from everynode.cli.access.cluster import open_cluster
-from everynode.cli.access.options import ClusterOptions
 from everynode.dashboard.bundle import bundle
 from everynode.dashboard.export import export
-from everynode.dashboard.server import Dashboard, serve
 from everynode.forecast.forecast import ForecastRequest, record
 from everynode.forecast.prepared_manifest import with_previous_images
-from everynode.kube import verbs
-from everynode.kube.resources import ADVANCED
 from tests.browser.chromium import HOW_TO_GET_IT, PROGRAM, Page, chromium
-from tests.support.commands import started
+from tests.browser.live_page import SET, TOKEN, live_page
 from tests.support.stage import daemonset
 
 pytestmark = pytest.mark.skipif(
@@ -28,7 +23,6 @@ pytestmark = pytest.mark.skipif(
 )
 AXE = (Path(__file__).parent / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 HOSTILE = "<img src=x onerror=document.title='taken'><script>document.title='taken'</script>"
-Change = Callable[[str, int], Awaitable[None]]
 VIOLATIONS = (
     "axe.run().then((found) => found.violations.map((each) => "
     "each.id + ': ' + each.nodes.map((node) => node.html).join(' ')))"
@@ -90,55 +84,84 @@ async def test_a_recording_plays_from_disk(recording: Path, tmp_path: Path) -> N
         assert page.complaints == []
 
 
-async def test_a_live_rollout_is_seen_from_canary_to_undo(tmp_path: Path) -> None:
-    async with live(tmp_path) as (page, change):
-        await page.wait(text("complete"))
+async def test_a_rollout_is_seen_from_canary_to_undo(tmp_path: Path) -> None:
+    async with live_page(tmp_path) as live:
+        page = live.page
+        await page.wait("document.body.innerText.includes('No DaemonSet that you may see exists')")
+        await live.create()
+        await page.wait("document.querySelector('.set-line .pill').dataset.state === 'complete'")
         assert await violations(page) == []
         await page.run("document.querySelector('.set-line').click()")
-        await page.wait("document.querySelector('.tile .note').textContent === '6 of 6 nodes'")
-        await change("a:2", 4)
-        await page.wait("document.querySelector('.pill').dataset.state === 'held'")
+        await live.until("complete")
+        # A canary on two of six nodes.
+        await live.change("a:2", 4)
+        await live.until("held")
         await page.wait(counted(5, 2))
         await page.wait(counted(2, 4))
-        await change("a:never-ready", 0)
-        await page.wait("document.querySelector('.pill').dataset.state === 'stalled'")
-        await page.run("document.querySelector('.reason').click()")
+        # A version that never becomes ready: the page names the reason and the nodes.
+        await live.change("a:never-ready", 0)
+        await live.until("stalled")
+        await page.run("document.querySelector('.by-reason').click()")
         await page.wait("document.querySelector('.name-list .link')")
+        assert "reason=" in await page.run("location.hash")
         await page.run("document.querySelector('.name-list .link').click()")
-        await page.wait("document.querySelector('.story dl dt')")
+        await page.wait("document.querySelector('.story .events li')")
         assert await violations(page) == []
-        await change("a:2", 0)
-        await page.wait("document.querySelector('.pill').dataset.state === 'complete'")
+        # Paused and taken back on the page itself.
+        assert "+      paused: true" in await live.act("Pause")
+        assert (await live.stored())["spec"]["updateStrategy"]["rollingUpdate"]["paused"]
+        await page.wait("document.querySelector('.action').textContent === 'Resume'")
+        assert "a:2" in await live.act("Undo …", "2")
+        assert "-      paused: true" in await live.act("Resume")
+        await live.until("complete")
+        assert "partition: 3" in await live.act("Partition …", "3")
+        assert (await live.stored())["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 3
         await page.wait(counted(5, 6))
+        assert [url for url in page.requests if TOKEN in url] == []
         assert page.complaints == []
 
 
-def text(state: str) -> str:
-    return f"document.querySelector('.set-line .pill').dataset.state === '{state}'"
+async def test_a_cut_stream_is_taken_up_where_it_ended(tmp_path: Path) -> None:
+    async with live_page(tmp_path) as live:
+        await live.create()
+        await live.page.run(f"location.hash = '{SET}'")
+        await live.until("complete")
+        live.cable.cut()
+        await live.page.wait("document.body.innerText.includes('The connection is cut')")
+        await live.change("a:2", 4)  # what it misses
+        live.cable.mend()
+        await live.until("held")
+        await live.page.wait(counted(5, 2))
+        await live.page.wait("!document.body.innerText.includes('The connection is cut')")
+        asked = zip(live.page.requests, live.page.headers, strict=True)
+        resumed = [sent.get("Last-Event-ID") for url, sent in asked if url.endswith("agent/stream")]
+        assert resumed[0] is None
+        assert resumed[-1], "it asked for everything anew"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_every_view_is_accessible_and_fits_at_three_widths(
+    scheme: str, tmp_path: Path
+) -> None:
+    async with live_page(tmp_path) as live:
+        page = live.page
+        await page.scheme(scheme)
+        await live.create()
+        await page.wait("document.querySelector('.set-line .pill').dataset.state === 'complete'")
+        await live.change("a:never-ready", 3)
+        group = "group=topology.kubernetes.io/zone"
+        views = ("#/", f"{SET}?{group}&node=node-0006&tab=table&diff=1-2")
+        for view in views:
+            await page.run(f"location.hash = '{view}'")
+            shown = ".story dl dt" if view.startswith(SET) else ".set-line"
+            await page.wait(f"document.querySelector('{shown}')")
+            for width in (390, 1280, 2560):
+                await page.size(width)
+                assert await violations(page) == [], (view, width)
+                wide = await page.run("document.documentElement.scrollWidth")
+                assert wide <= width, (view, width)
 
 
 def counted(state: int, nodes: int) -> str:
     button = f'.legend [data-state="{state}"] .count'
     return f"document.querySelector('{button}').textContent === '{nodes}'"
-
-
-@asynccontextmanager
-async def live(folder: Path) -> AsyncIterator[tuple[Page, Change]]:
-    """A cluster of six nodes with one set, its dashboard in a browser, and how to change it."""
-    with started(folder, "--nodes", "6", "--speed", "50") as up:
-        async with open_cluster(ClusterOptions(str(up.kubeconfig))) as cluster:
-
-            async def change(image: str, partition: int) -> None:
-                made = daemonset("agent", rolling={"partition": partition})
-                template = made["spec"]["template"]
-                template["spec"]["containers"][0]["image"] = image
-                body = {"spec": {k: made["spec"][k] for k in ("updateStrategy", "template")}}
-                request = verbs.patch(ADVANCED, "agent", body, namespace="default")
-                await cluster.client.write(request, bytes)
-
-            created = verbs.create(ADVANCED, daemonset("agent"), namespace="default")
-            await cluster.client.write(created, bytes)
-            dashboard = Dashboard(cluster.client, cluster.clock, cluster="here", namespaces=())
-            async with serve(dashboard, 0) as port, browser(folder) as page:
-                await page.open(f"http://127.0.0.1:{port}/")
-                yield page, change

@@ -27,7 +27,7 @@ T = TypeVar("T")
 class Viewer(Protocol):
     """One who asks; what they may see."""
 
-    # After so many seconds a stream ends, and the page asks again; None: it need not.
+    # After this number of seconds a stream ends, and the page asks again; None: it need not.
     stream_seconds: float | None
 
     async def visible(self, sets: Sequence[DaemonSet]) -> list[DaemonSet]:

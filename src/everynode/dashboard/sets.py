@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.watcher import NullObserver, Watcher
 
+_LOOK_AGAIN: Final = 0.05  # seconds
 BOTH_KINDS: Final = (Flavour.ADVANCED, Flavour.NATIVE)
 
 
@@ -82,12 +84,11 @@ class SetList(NullObserver):
     async def ready(self, seconds: float) -> None:
         """Wait until the list is known, at most so long."""
         self._wanted.set()
-        try:
-            async with asyncio.timeout(seconds):
-                while not self.begun:
+        ends = self._clock.monotonic() + seconds
+        while not self.begun and self._clock.monotonic() < ends:
+            with suppress(TimeoutError):  # a list without objects is no change
+                async with asyncio.timeout(_LOOK_AGAIN):
                     await self._changed.wait()
-        except TimeoutError:
-            return
 
     def changed(self) -> asyncio.Event:
         """Return what the next change sets."""

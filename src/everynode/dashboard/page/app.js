@@ -44,6 +44,7 @@ class Live {
     this.context = el('span');
     top_.replaceChildren(el('a', { class: 'brand', href: '#/' }, 'Everynode'), this.context);
     main.replaceChildren(this.banner, this.place);
+    this.place.replaceChildren(el('p', { class: 'hint' }, 'Loading …'));
     addEventListener('hashchange', () => this.#open(parse(location.hash)));
     this.#begin();
   }
