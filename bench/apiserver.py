@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import ssl
 import subprocess
 import sys
@@ -24,6 +23,7 @@ import aiohttp
 import msgspec
 import uvloop
 
+from bench.process_usage import own_resident_bytes
 from everynode.apiserver.server import Server
 from everynode.apiserver.transport.local import LocalTransport
 from everynode.apiserver.verbs.dispatch import Api
@@ -205,17 +205,11 @@ async def fan_out() -> list[Row]:
     return [("20,000 patches seen by 3 watchers", f"{spent:.1f} s", "")]
 
 
-def memory() -> int:
-    """Resident bytes of this process now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
-
-
 async def footprint() -> list[Row]:
     """Memory of a cluster of 5,000 nodes with a pod each, and how long it takes to make."""
     api = Api(clock=SystemClock())
     transport = LocalTransport(api)
-    before = memory()
+    before = own_resident_bytes()
     began = time.perf_counter()
     for n in range(5_000):
         response = await transport.send(Request("POST", NODES, body=node(f"node-{n:05d}")))
@@ -232,7 +226,7 @@ async def footprint() -> list[Row]:
             Request("PATCH", f"{path}/status", body=body, content_type=STRATEGIC_PATCH)
         )
     history = api.store.history.size / 1e6
-    now = memory() / 1e6
+    now = own_resident_bytes() / 1e6
     return [
         ("5,000 nodes created", f"{nodes:.1f} s", ""),
         (

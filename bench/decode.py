@@ -13,12 +13,12 @@ import argparse
 import gc
 import json
 import random
-import resource
 import time
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+from bench.process_usage import own_resident_bytes
 from everynode.api.objects import Node, Pod
 from everynode.kube.watch.decode import Decoder
 from everynode.kube.watch.watcher import split_event
@@ -350,15 +350,10 @@ def bytes_each(lines: list[bytes], decode: Callable[[bytes], object]) -> float:
 def resident_each(lines: list[bytes], decode: Callable[[bytes], object]) -> float:
     """The growth of the process for each object held, waste of the allocator included."""
     gc.collect()
-    before = resident()
+    before = own_resident_bytes()
     held = [decode(line) for line in lines]
-    grown = resident() - before
+    grown = own_resident_bytes() - before
     return grown / len(held)
-
-
-def resident() -> int:
-    with open("/proc/self/statm", encoding="ascii") as statm:
-        return int(statm.read().split()[1]) * resource.getpagesize()
 
 
 def read_with(decoder: Decoder[Any]) -> Callable[[bytes], object]:

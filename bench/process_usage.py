@@ -37,15 +37,10 @@ def read_process(pid: int) -> ProcessUsage:
     )
 
 
-def own_memory() -> float:
-    """Our own resident memory in MB."""
-    return read_process(os.getpid()).resident
-
-
-def own_cpu() -> float:
-    """Our own CPU in seconds, user and system."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+def own_resident_bytes() -> int:
+    """Resident memory of this process now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()
 
 
 def samples(exposition: str, name: str) -> list[tuple[dict[str, str], float]]:

@@ -15,7 +15,7 @@ from everynode.cli.main import COMMANDS, all_commands
 from everynode.localkube import binaries
 from tests.support import wheel
 from tests.support.commands import started
-from tests.support.kubernetes import lacking
+from tests.support.kubernetes import find_old_kubectl, lacking
 from tests.support.paths import ROOT
 from tests.support.wheels import locked_wheels
 
@@ -96,7 +96,7 @@ def kubectl(request: pytest.FixtureRequest, programs: Path, tmp_path: Path) -> P
     """The programs of the wheel beside one of the kubectls that are supported."""
     try:
         if request.param == "old":
-            found = binaries.find_old_kubectl()
+            found = find_old_kubectl()
         else:
             found = binaries.find(("kubectl",)) / "kubectl"
     except binaries.BinariesMissingError as error:

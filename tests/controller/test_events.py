@@ -69,8 +69,8 @@ class Scene:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.server = Server()
-        self.permit = 10.0
-        client = Client(self.server, self.clock, permit=lambda: self.permit)
+        self.write_budget = 10.0
+        client = Client(self.server, self.clock, write_budget=lambda: self.write_budget)
         self.recorder = Recorder(client, self.clock)
 
     def created(self, number: int, about: ObjectReference = AGENT) -> None:
@@ -264,7 +264,7 @@ async def test_refused_events_are_dropped() -> None:
 
 async def test_a_process_that_does_not_lead_writes_nothing() -> None:
     async with recording() as scene:
-        scene.permit = 0.0
+        scene.write_budget = 0.0
         scene.created(1)
         await scene.clock.advance(60)
         assert scene.server.requests == []
@@ -275,10 +275,10 @@ async def test_a_leader_elected_again_continues_the_count_of_an_event() -> None:
         for number in range(MAX_SEPARATE + 1):
             scene.created(number)
         await scene.clock.advance(1)
-        scene.permit = 0.0
+        scene.write_budget = 0.0
         scene.created(MAX_SEPARATE + 1)
         await scene.clock.advance(1)
-        scene.permit = 10.0
+        scene.write_budget = 10.0
         scene.created(MAX_SEPARATE + 2)
         await scene.clock.advance(60)
         assert len(scene.server.events) == MAX_SEPARATE + 1

@@ -15,7 +15,7 @@ import yaml
 
 from everynode.api.versions import decode_daemonset
 from everynode.localkube import binaries
-from tests.support.kubernetes import lacking
+from tests.support.kubernetes import find_old_kubectl, lacking
 from tests.support.paths import ROOT
 from tests.support.tutorial import agrees, check_page, cluster, read_steps
 
@@ -52,7 +52,7 @@ def shared(
     kubectl = None
     if request.param == "oldest":
         try:
-            kubectl = binaries.find_old_kubectl().parent
+            kubectl = find_old_kubectl().parent
         except binaries.BinariesMissingError as error:
             lacking(str(error))
     folder = tmp_path_factory.mktemp("tutorials")

@@ -78,14 +78,14 @@ async def test_a_write_carries_the_limit_it_was_permitted() -> None:
     transport = ScriptedTransport(OK, OK)
     clock = ManualClock()
     await Client(transport, clock).write(WRITE, decode)
-    await Client(transport, clock, permit=lambda: 4.5).write(WRITE, decode)
+    await Client(transport, clock, write_budget=lambda: 4.5).write(WRITE, decode)
     limits = [dict(request.query)["timeout"] for request in transport.requests]
     assert limits == [f"{WRITE_SECONDS:.0f}s", "4s"]
 
 
 async def test_a_write_that_is_not_permitted_is_not_sent() -> None:
     transport = ScriptedTransport(OK)
-    client = Client(transport, ManualClock(), permit=lambda: 0.0)
+    client = Client(transport, ManualClock(), write_budget=lambda: 0.0)
     with pytest.raises(NotLeader, match="cannot create pods in namespace n: not the leader"):
         await client.write(WRITE, decode)
     assert transport.requests == []
@@ -143,7 +143,7 @@ async def test_no_more_writes_are_under_way_than_allowed() -> None:
 async def test_permission_is_asked_when_the_write_s_turn_has_come() -> None:
     clock, server = ManualClock(), Slow()
     permitted = [10.0, 0.0]
-    client = Client(server, clock, writes_at_once=1, permit=lambda: permitted.pop(0))
+    client = Client(server, clock, writes_at_once=1, write_budget=lambda: permitted.pop(0))
     first = asyncio.ensure_future(client.write(WRITE, decode))
     second = asyncio.ensure_future(client.write(WRITE, decode))
     await clock.quiet()
@@ -167,7 +167,7 @@ async def test_settle_waits_for_writes_under_way() -> None:
 
 async def test_settle_waits_until_a_lost_write_can_no_longer_happen() -> None:
     clock = ManualClock()
-    client = Client(ScriptedTransport(LOST), clock, permit=lambda: 8.0)
+    client = Client(ScriptedTransport(LOST), clock, write_budget=lambda: 8.0)
     with pytest.raises(UnknownOutcome):
         await client.write(WRITE, decode)
     settling = asyncio.ensure_future(client.settle())

@@ -14,7 +14,7 @@ import pytest
 
 from everynode.localkube import binaries
 from tests.support.kubectl_session import Terminal
-from tests.support.kubernetes import REQUIRED, lacking, programs
+from tests.support.kubernetes import REQUIRED, find_old_kubectl, lacking, programs
 
 NODES = 5
 _GONE_WITHIN = 60.0
@@ -82,7 +82,7 @@ def kubectl(request: pytest.FixtureRequest) -> Path:
     """The folder of the oldest supported kubectl, and that of the current one."""
     try:
         if request.param == "old":
-            return binaries.find_old_kubectl().parent
+            return find_old_kubectl().parent
         return binaries.find(("kubectl",))
     except binaries.BinariesMissingError as error:
         found = shutil.which("kubectl")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from everynode.localkube import binaries
+from tests.support.kubernetes import OLD_KUBECTL_RELEASE, find_old_kubectl
 from tests.support.paths import ROOT
 
 BUILD = ROOT / "hack" / "kubernetes" / "build"
@@ -44,7 +45,7 @@ def run(script: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[st
 def test_the_releases_are_those_of_the_tools_modules() -> None:
     for module, release in (
         ("kubernetes", binaries.RELEASE),
-        ("kubectl-old", binaries.OLD_KUBECTL_RELEASE),
+        ("kubectl-old", OLD_KUBECTL_RELEASE),
     ):
         text = (ROOT / "hack" / module / "go.mod").read_text()
         assert f"\nrequire k8s.io/kubernetes {release}\n" in text
@@ -91,7 +92,7 @@ def test_without_programs_both_ways_are_named(tmp_path: Path, environ: dict[str,
     assert "set KUBEBUILDER_ASSETS to a folder that holds etcd, kube-apiserver" in text
     assert f"KUBEBUILDER_ASSETS={tmp_path}/assets lacks kube-apiserver" in text
     with pytest.raises(binaries.BinariesMissingError, match="run hack/kubectl-old/build"):
-        binaries.find_old_kubectl(environ)
+        find_old_kubectl(environ)
 
 
 def test_the_build_uses_assets(tmp_path: Path, environ: dict[str, str]) -> None:

@@ -230,7 +230,6 @@ class World:
         self.unseen: dict[str, list[OwnWrite]] = {}
         self.shown: dict[str, tuple[Pod, ...]] = {}
         self.last_pods: dict[str, Pod] = {}  # of nodes that have none now
-        self._born = 0
         for name in self.nodes:
             body = build_pod(plan.ds, plan.revisions[hash], name)
             made = pod(hash, on=name, labels=body["metadata"]["labels"], since=NOW - 10)

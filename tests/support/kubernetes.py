@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NoReturn
@@ -14,6 +14,7 @@ import pytest
 from everynode.localkube import binaries
 from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
 
+OLD_KUBECTL_RELEASE: Final = "v1.28.15"  # the oldest one that Everynode supports
 REQUIRED: Final = os.environ.get("EVERYNODE_REQUIRE_KUBERNETES") == "1"
 
 
@@ -23,6 +24,16 @@ def programs(needed: Iterable[str] = binaries.CONTROL_PLANE) -> Path:
         return binaries.find(needed)
     except binaries.BinariesMissingError as error:
         lacking(str(error))
+
+
+def find_old_kubectl(environ: Mapping[str, str] | None = None) -> Path:
+    """The oldest kubectl that Everynode supports."""
+    folder = binaries.cache_folder(OLD_KUBECTL_RELEASE, os.environ if environ is None else environ)
+    if binaries.missing(folder, ("kubectl",)):
+        raise binaries.BinariesMissingError(
+            f"kubectl {OLD_KUBECTL_RELEASE} is not in {folder}: run hack/kubectl-old/build."
+        )
+    return folder / "kubectl"
 
 
 def lacking(reason: str) -> NoReturn:

@@ -1,1 +1,1 @@
-"""A Kubernetes in one process: API server, scheduler, garbage collector and simulated nodes."""
+"""A Kubernetes API server in one process: storage, the REST API, and HTTPS on loopback."""

@@ -62,7 +62,7 @@ class _Filter:
         self.asks = bool(old or waiting or held or reason or selector)
 
     def check(self) -> None:
-        """Raise UsageError for a selector that is none."""
+        """Raise UsageError if the selector is invalid."""
         from everynode.api.selector import SelectorError, parse_query
         from everynode.errors import UsageError
 

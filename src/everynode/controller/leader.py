@@ -121,7 +121,7 @@ class Election:
         terms: LeaseTimes | None = None,
     ) -> None:
         # A separate client: the lease is written even while no other write is permitted.
-        self._client = Client(transport, clock, permit=lambda: _ASK_LIMIT)
+        self._client = Client(transport, clock, write_budget=lambda: _ASK_LIMIT)
         self._clock = clock
         self._identity = identity
         self._namespace, self._name = namespace, name

@@ -348,7 +348,7 @@ def _ask_watches(watches: Sequence[MeasuredWatch], clock: Clock) -> list[Metric]
         name = (watch.resource.full_name,)
         ages[name] = max(ages.get(name, 0.0), clock.monotonic() - watch.heard_at)
         whole[name] = whole.get(name, True) and watch.synced
-    text = "Seconds since the server last said anything about a kind."
+    text = "Seconds since the server last sent anything about a kind."
     age = _gauges("cache_age_seconds", text, ("resource",), ages)
     text = "1 when the copy of a kind is whole."
     return [age, _gauges("cache_synced", text, ("resource",), whole)]

@@ -83,7 +83,7 @@ class PrePull:
         settings = read_pull_settings(state.ds, always=self._always)
         if settings is None or key in self._busy:
             return None
-        if self._targets.get(key) != target.hash:  # refused for another one says nothing of this
+        if self._targets.get(key) != target.hash:  # a refusal holds for one target
             self.forget(state)
             self._targets[key] = target.hash
         longest = _REFUSED.longest if key in self._refusals else PLAN_INTERVAL

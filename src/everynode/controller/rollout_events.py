@@ -131,11 +131,11 @@ def _standing(status: DaemonSetStatus) -> tuple[str, str, str]:
     The native kind is never Stuck: it has no condition that waits until nothing has moved for a
     while, and a rollout that goes well stands still for moments.
     """
-    said = {each.type: each for each in status.conditions}
-    paused = said.get(PAUSED)
+    conditions = {each.type: each for each in status.conditions}
+    paused = conditions.get(PAUSED)
     if paused is not None and paused.status == "True":
         return PAUSED, paused.reason, paused.message
-    ready, stalled = said.get(READY), said.get(STALLED)
+    ready, stalled = conditions.get(READY), conditions.get(STALLED)
     if ready is not None and ready.status == "True" and ready.reason == _HELD:
         return _HELD, ready.reason, ready.message
     if stalled is not None and stalled.status == "True":

@@ -76,7 +76,7 @@ class Controller:
             transport,
             clock,
             writes_at_once=MAX_CONCURRENT_WRITES,
-            permit=self.leadership.write_budget_seconds,
+            write_budget=self.leadership.write_budget_seconds,
             meter=self.metrics.wrote,
             left_out=lambda resource, message: self.reporter.object_left_out(resource, message),
         )
@@ -86,7 +86,7 @@ class Controller:
                 transport,
                 clock,
                 writes_at_once=2,
-                permit=self.leadership.write_budget_seconds,
+                write_budget=self.leadership.write_budget_seconds,
                 meter=self.metrics.wrote,
             ),
             clock,

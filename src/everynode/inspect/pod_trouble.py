@@ -96,10 +96,10 @@ def _errors_of(container: _Container) -> list[str]:
         lines.append(f"container {container.name}: {waiting.reason}: {text}")
     ended = container.state.terminated or container.last_state.terminated
     if ended is not None and (ended.exit_code or ended.reason != "Completed"):
-        said = f": {one_line(ended.message)}" if ended.message else ""
+        message = f": {one_line(ended.message)}" if ended.message else ""
         lines.append(
             f"container {container.name} ended with exit code {ended.exit_code}"
-            f"{f' ({ended.reason})' if ended.reason else ''}{said}"
+            f"{f' ({ended.reason})' if ended.reason else ''}{message}"
         )
     return lines
 

@@ -96,7 +96,7 @@ def _row(
 
 
 def _row_without_node(plan: Plan, name: str, pods: tuple[Pod, ...], now: float) -> NodeRow:
-    """Return what can be told of a node that the reader may not see."""
+    """Return the row of a node that the reader has no right to read."""
     pod = _shown_pod(plan, pods)
     assert pod is not None
     at = available_at(pod, plan.min_ready_seconds)

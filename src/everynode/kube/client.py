@@ -29,7 +29,9 @@ from everynode.kube.verbs import EVERYTHING, ListOptions
 
 T = TypeVar("T")
 
-WRITE_SECONDS: Final = 10.0  # how long the server may work on a write, unless `permit` gives less
+WRITE_SECONDS: Final = (
+    10.0  # how long the server may work on a write, unless `write_budget` gives less
+)
 READ_ATTEMPTS: Final = 4
 _FIRST_BACKOFF: Final = 0.25
 _MAX_BACKOFF: Final = 5.0
@@ -110,10 +112,10 @@ class Client:
     """Sends requests to one API server.
 
     Reads are retried a few times, writes never. At most `writes_at_once` writes are in flight.
-    `permit` is called just before a write is sent and returns how many seconds the server may take
-    for it; at zero or less it is not sent. `meter` is called for every write that was sent, with
-    the request and `ok` or the name of the error. `left_out` is called for every object of a list
-    that cannot be decoded.
+    `write_budget` is called just before a write is sent and returns how many seconds the server may
+    take for it; at zero or less it is not sent. `meter` is called for every write that was sent,
+    with the request and `ok` or the name of the error. `left_out` is called for every object of a
+    list that cannot be decoded.
     """
 
     def __init__(
@@ -122,13 +124,13 @@ class Client:
         clock: Clock,
         *,
         writes_at_once: int = 32,
-        permit: Callable[[], float] = _write_seconds,
+        write_budget: Callable[[], float] = _write_seconds,
         meter: Callable[[RequestInfo, str], None] | None = None,
         left_out: Callable[[Resource, str], None] | None = None,
     ) -> None:
         self.transport = transport
         self._clock = clock
-        self._permit = permit
+        self._write_budget = write_budget
         self._meter = meter
         self._left_out = left_out
         self._slots = asyncio.Semaphore(writes_at_once)
@@ -193,7 +195,7 @@ class Client:
         Raises UnknownOutcome when it may have happened, NotLeader when it was not sent.
         """
         async with self._slots:
-            seconds = self._permit()
+            seconds = self._write_budget()
             if seconds <= 0:
                 raise NotLeader("not the leader", request_info=describe(request))
             response = await self._send_write(verbs.with_timeout(request, seconds))

@@ -68,15 +68,7 @@ def watch(
     options: ListOptions = EVERYTHING,
 ) -> Request:
     """Watch a collection from a resource version on, with bookmarks."""
-    query = _non_empty(
-        ("watch", "true"),
-        ("allowWatchBookmarks", "true"),
-        ("resourceVersion", version),
-        ("timeoutSeconds", str(seconds)),
-        ("labelSelector", options.labels),
-        ("fieldSelector", options.fields),
-    )
-    return Request("GET", resource.path(options.namespace), query)
+    return _watch(resource, options, seconds, ("resourceVersion", version))
 
 
 def watch_list(
@@ -86,11 +78,18 @@ def watch_list(
     options: ListOptions = EVERYTHING,
 ) -> Request:
     """Watch a collection as one consistent stream that begins with its present objects."""
+    initial = (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan"))
+    return _watch(resource, options, seconds, *initial)
+
+
+def _watch(
+    resource: Resource, options: ListOptions, seconds: int, *start: tuple[str, str]
+) -> Request:
+    """Watch a collection with bookmarks; `start` says from which state on."""
     query = _non_empty(
         ("watch", "true"),
         ("allowWatchBookmarks", "true"),
-        ("sendInitialEvents", "true"),
-        ("resourceVersionMatch", "NotOlderThan"),
+        *start,
         ("timeoutSeconds", str(seconds)),
         ("labelSelector", options.labels),
         ("fieldSelector", options.fields),

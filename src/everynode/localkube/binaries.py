@@ -11,9 +11,8 @@ from everynode.api.types import KUBERNETES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# What hack/kubernetes/go.mod and hack/kubectl-old/go.mod pin.
+# What hack/kubernetes/go.mod pins.
 RELEASE = KUBERNETES
-OLD_KUBECTL_RELEASE = "v1.28.15"
 
 CONTROL_PLANE = (
     "etcd",
@@ -39,16 +38,6 @@ def find(needed: Iterable[str] = CONTROL_PLANE, environ: Mapping[str, str] | Non
         if folder is not None and not missing(folder, names):
             return folder
     raise BinariesMissingError(_explain(assets, cache, names))
-
-
-def find_old_kubectl(environ: Mapping[str, str] | None = None) -> Path:
-    """The oldest kubectl that Everynode supports."""
-    folder = cache_folder(OLD_KUBECTL_RELEASE, os.environ if environ is None else environ)
-    if missing(folder, ("kubectl",)):
-        raise BinariesMissingError(
-            f"kubectl {OLD_KUBECTL_RELEASE} is not in {folder}: run hack/kubectl-old/build."
-        )
-    return folder / "kubectl"
 
 
 def cache_folder(release: str, environ: Mapping[str, str]) -> Path:

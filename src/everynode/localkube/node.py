@@ -1,6 +1,6 @@
 """Real node on this machine: kubelet with containerd and runc, joined to a control plane.
 
-    async with Node(plane, images=[Image("example.test/agent:v1", ["sleep", "1d"])]) as node:
+    async with RealNode(plane, images=[Image("example.test/agent:v1", ["sleep", "1d"])]) as node:
         ...  # pods whose image is there, with imagePullPolicy Never, really run
 
 It needs root. Everything runs in Linux namespaces of its own, so that no process and no mount

@@ -31,7 +31,7 @@ _SETS: Final = ("daemonsets.apps", "daemonsets.apps.kruise.io")
 _UPDATE_AT: Final = 45.0
 _FROM: Final = 40.0
 _UNTIL: Final = 100.0
-_MOST_TOLD: Final = 3
+_MAX_LISTED: Final = 3
 
 
 def play_and_compare(plan: Plan) -> tuple[Result, World]:
@@ -45,10 +45,10 @@ def play_and_compare(plan: Plan) -> tuple[Result, World]:
 def compare(world: World) -> None:
     """Compare a settled world with its references, and report the differences as violations."""
     if world.plan.compare_with_fresh:
-        for text in differences_from_fresh(world)[:_MOST_TOLD]:
+        for text in differences_from_fresh(world)[:_MAX_LISTED]:
             world.report_violation("L6", f"not as its last spec alone would have it: {text}")
     if world.plan.compare_without_faults:
-        for text in extra_pod_churn(world)[:_MOST_TOLD]:
+        for text in extra_pod_churn(world)[:_MAX_LISTED]:
             world.report_violation("L7", text)
 
 

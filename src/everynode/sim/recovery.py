@@ -148,7 +148,7 @@ class RecoveryCheck:
         await self._world.clock.sleep(_HARM)
 
     async def _check_stalled(self) -> None:
-        """Check that tools are told of a bad update when nothing has moved for long enough."""
+        """Check that the conditions report a bad update when nothing has moved for long enough."""
         ds = self._find()
         if ds is None or ds.flavour is Flavour.NATIVE:
             return
@@ -156,9 +156,9 @@ class RecoveryCheck:
         ds = self._find()
         if ds is not None and not ds.status.desired:
             return  # no node should have a pod: no update is bad
-        said = {} if ds is None else {each.type: each.status for each in ds.status.conditions}
-        if said.get("Stalled") != "True" or said.get("Ready") != "False":
-            text = f"a bad update stands still: Stalled is {said.get('Stalled')}"
+        conditions = {} if ds is None else {each.type: each.status for each in ds.status.conditions}
+        if conditions.get("Stalled") != "True" or conditions.get("Ready") != "False":
+            text = f"a bad update stands still: Stalled is {conditions.get('Stalled')}"
             self._world.report_violation("L5", text)
 
     async def _check_unanswered_hook(self) -> None:

@@ -40,7 +40,7 @@ _RESTART: Final = 2.0  # seconds until a crashed process is started again
 _HANDS: Final = 16  # concurrent requests of the components; requests take no time here
 _HISTORY: Final = 8 << 20  # bytes of watch history; small, because reused memory is fast
 _MOST_BREACHES: Final = 5
-_MOST_TOLD: Final = 3  # differences listed where a world does not settle
+_MAX_LISTED: Final = 3  # differences listed where a world does not settle
 
 
 _ChecksOfKind = tuple[list[Check], list[Check]]  # called with `check`, with `observe`
@@ -198,7 +198,7 @@ class World:
     def _differences(self) -> list[str]:
         """The first few differences from the specs."""
         return list(
-            islice(differences_from_spec(self.record.cluster, self._evaluated_at), _MOST_TOLD)
+            islice(differences_from_spec(self.record.cluster, self._evaluated_at), _MAX_LISTED)
         )
 
     # --- Processes -----------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def in_kubernetes_order(obj: Object) -> Object:
 
 
 def as_stored_body(body: bytes) -> StoredBody:
-    """Return bytes of the data folder as a stored body; raises ValueError if they are none."""
+    """Return bytes of the data folder as a stored body; raises ValueError."""
     if _RESOURCE_VERSION not in body:
         raise ValueError("it has no resourceVersion")
     return StoredBody(body)

@@ -105,7 +105,7 @@ async def list_daemonsets(
 ) -> tuple[list[DaemonSet], list[str]]:
     """Return the DaemonSets of both kinds by namespace and name, and which rights are missing.
 
-    Raises UsageError for a selector that is none, UserError where neither kind may be listed.
+    Raises UsageError for an invalid selector, UserError where neither kind may be listed.
     """
     try:
         parse_query(selector)

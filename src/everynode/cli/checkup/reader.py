@@ -1,4 +1,4 @@
-"""Reader: collects the facts about a cluster; writes nothing, and goes on where it may not look."""
+"""Reader: collects the facts about a cluster; writes nothing, and names the rights it lacks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class FactReader:
-    """Reads the facts with the rights of the person who asks."""
+    """Reads the facts with the rights of the user."""
 
     def __init__(self, client: Client, *, namespace: str, native: bool) -> None:
         self._client = client

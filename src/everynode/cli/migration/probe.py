@@ -1,4 +1,4 @@
-"""Probe: a DaemonSet for no node, by which one sees how far a controller's watches have come.
+"""ControllerProbe: a DaemonSet without nodes that shows what a controller's watches have seen.
 
 A controller gets DaemonSets and pods by watches of their own, each in the order of the writes and
 without an order between them. If it sees the target before it sees that the pods have no owner any

@@ -28,7 +28,7 @@ _QUIET: Final = (NodeStanding.UPDATED, NodeStanding.NOT_ELIGIBLE)
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is told about a node in one rollout."""
+    """Everything that is printed about a node in one rollout."""
 
     ds: DaemonSet
     explanation: Explanation

@@ -349,7 +349,7 @@ def _shutdown_condition(node: FullNode) -> list[ConditionRow]:
     if node.metadata.annotations.shutdown == "true":
         text = "the node shuts down gracefully"
         return [(NODE_SHUTDOWN, "True", _SHUTTING_DOWN, text)]
-    said = [each.reason for each in node.status.conditions if each.type == NODE_SHUTDOWN]
-    if _SHUTTING_DOWN in said:
+    reasons = [each.reason for each in node.status.conditions if each.type == NODE_SHUTDOWN]
+    if _SHUTTING_DOWN in reasons:
         return [(NODE_SHUTDOWN, "False", "KubeletRunning", "the kubelet runs")]
     return []

@@ -42,7 +42,7 @@ _NOTHING: Final = parse_quantity(0)
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What the API server said to the dry run of a target's pod."""
+    """The API server's response to the dry run of a target's pod."""
 
     revision: str = ""  # the target's hash
     refusal: str = ""  # the API server's words; empty if it accepts the pod

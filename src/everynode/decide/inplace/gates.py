@@ -101,6 +101,6 @@ def _closed_gates(pod: Pod, gates: Sequence[GateWrite]) -> list[str]:
         if kind not in wanted and condition is None:
             closed.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
             continue
-        said = "False" if kind in wanted or condition is None else condition.status
-        closed.append(f'the status of pod readiness gate "{kind}" is not "True", but {said}')
+        status = "False" if kind in wanted or condition is None else condition.status
+        closed.append(f'the status of pod readiness gate "{kind}" is not "True", but {status}')
     return closed

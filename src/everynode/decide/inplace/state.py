@@ -73,7 +73,7 @@ class InPlaceStage(enum.Enum):
     RESIZING = "the kubelet is resizing"
     RESTARTING = "containers are to run their new images"
     NEXT = "the images are to be written"
-    RESIZED = "the resize is done and to be struck off"
+    RESIZED = "the resize is done and to be removed from the record"
     FINISHED = "nothing"
 
 
@@ -119,8 +119,8 @@ def write_state(state: InPlaceState) -> str:
         "preCheckBeforeNext": state.pre_check_before_next,
         "containerBatchesRecord": state.container_batches_record,
     }
-    said = {name: value for name, value in optional.items() if value}
-    return msgspec.json.encode({**always, **said}).decode()
+    present = {name: value for name, value in optional.items() if value}
+    return msgspec.json.encode({**always, **present}).decode()
 
 
 def started_at(state: InPlaceState) -> float | None:

@@ -444,10 +444,10 @@ class _RevisionHistory:
 
         It may be higher than that of the status. If none fits, that of the status is returned.
         """
-        said = self.ds.status.collision_count
-        counts = (said, *range((said or 0) + 1, (said or 0) + 1 + _COLLISIONS))
+        stored = self.ds.status.collision_count
+        counts = (stored, *range((stored or 0) + 1, (stored or 0) + 1 + _COLLISIONS))
         made = (each for each in counts if revision_hash(self._template, each) == target.hash)
-        return next(made, said)
+        return next(made, stored)
 
     def _choice(
         self,

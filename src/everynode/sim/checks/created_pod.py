@@ -66,7 +66,7 @@ class CreatedPod(Check):
             yield f"{promise}: {what}" if promise else what
 
     def _replaces_sick(self, pod: Pod) -> bool:
-        """Whether the last pod that was removed from the node was not Ready, or said so itself."""
+        """Whether the pod removed last from the node was not Ready, or replaced such a pod."""
         for commit in reversed(self.record.commits):
             before, after = commit.before, commit.after
             if commit.kind != "pods" or before is None or node_of(before) != node_of(pod):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
-from everynode.api.objects import Pod
+from everynode.api.objects import Node, Pod
 from everynode.api.times import seconds
 from everynode.sim.checks.check import Check
 from everynode.sim.checks.oracle import Oracle, is_watched, node_fit
@@ -81,29 +81,30 @@ def _check_deletion(oracle: Oracle, pod: Pod) -> str:
 def _check_successor(oracle: Oracle, pod: Pod) -> str:
     """A replacement is created after the back-off, and records how many failures came before it."""
     node = oracle.cluster.nodes.get(node_of(pod))
-    said = node.status.conditions if node is not None else ()
-    if any(each.type == _SHUTDOWN and each.status == "True" for each in said):
+    if node is not None and _shuts_down(node):
         return "L4: a pod was created on a node that shuts down"
     ended = [each for each in oracle.pods_on(node_of(pod)) if each.finished and is_watched(each)]
     ended = [each for each in ended if each.uid != pod.uid]
     if not ended:
         return ""
-    counts = [_count(oracle, each) for each in ended]
-    down = node is not None and node.ready != "True"
-    pauses = [
-        _LONG_PAUSE if down and each.status.reason in _SHUTDOWN_REASONS else 0.0 for each in ended
-    ]
-    pauses = [max(_pause(n), pause) for n, pause in zip(counts, pauses, strict=True)]
-    due = max(_ended_at(each) + pause for each, pause in zip(ended, pauses, strict=True))
+    due = max(_ended_at(each) + _pause_after(oracle, each, node) for each in ended)
     if due > oracle.now:
         return f"L4: a pod was created {due - oracle.now:.1f} s too soon after one that ended"
-    if _noted(pod)[0] < max(counts):
-        return f"L4: a pod was created that does not know of {max(counts)} failures before it"
+    failures = max(_count(oracle, each) for each in ended)
+    if _noted(pod)[0] < failures:
+        return f"L4: a pod was created that does not know of {failures} failures before it"
     return ""
 
 
-def _pause(count: int) -> float:
-    return min(2.0 ** (count - 1), _LONGEST)
+def _shuts_down(node: Node) -> bool:
+    return any(each.type == _SHUTDOWN and each.status == "True" for each in node.status.conditions)
+
+
+def _pause_after(oracle: Oracle, ended: Pod, node: Node | None) -> float:
+    """The back-off after a pod; longer where a node that is not Ready ended it by its shutdown."""
+    pause = min(2.0 ** (_count(oracle, ended) - 1), _LONGEST)
+    down = node is not None and node.ready != "True"
+    return max(pause, _LONG_PAUSE) if down and ended.status.reason in _SHUTDOWN_REASONS else pause
 
 
 def _count(oracle: Oracle, pod: Pod) -> int:

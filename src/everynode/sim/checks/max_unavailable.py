@@ -90,11 +90,16 @@ def goes_on_in_place(pod: Pod) -> bool:
 def why_not_disrupt(
     oracle: Oracle, pod: Pod, disrupted: Collection[str], *, removed: bool = True
 ) -> str:
-    """Why this pod may not be disrupted in this state; empty if it may."""
+    """Why this pod may not be disrupted in this state; empty if it may.
+
+    The reasons for which a pod may be taken are tried in turn: it is gone or going already, it is
+    misplaced, it is one too many, its toleration was withdrawn, it is updated.
+    """
     node = node_of(pod)
     if node not in oracle.cluster.nodes or pod.finished or pod.terminating:
         return ""
-    if not node_fit(oracle.node_template(node)).may_stay(oracle.cluster.nodes[node]):
+    fit = node_fit(oracle.node_template(node))
+    if not fit.may_stay(oracle.cluster.nodes[node]):
         return ""  # misplaced
     others = [each for each in oracle.staying(node) if each.uid != pod.uid]
     others = [each for each in others if each.uid not in disrupted and is_watched(each)]
@@ -106,11 +111,7 @@ def why_not_disrupt(
         return "S7: its pod is what it should be and was taken"
     if removed and is_withdrawn(oracle, pod) and node not in oracle.desired_nodes:
         return _check_withdrawal(oracle, node, disrupted)
-    if (
-        removed
-        and not others
-        and not node_fit(oracle.node_template(node)).should_run(oracle.cluster.nodes[node])
-    ):
+    if removed and not others and not fit.should_run(oracle.cluster.nodes[node]):
         return "S7: the node may keep its pod, but would get no other one"
     return _check_update(oracle, pod, disrupted)
 

@@ -138,8 +138,8 @@ def is_marked_not_ready(pod: Pod) -> bool:
 
 def is_left_alone(node: Node) -> bool:
     """Whether pods of the node are not taken (R4), by its conditions."""
-    said = {each.type for each in node.status.conditions if each.status == "True"}
-    return node.ready == "Unknown" or not said.isdisjoint(_LEFT_ALONE)
+    true_conditions = {each.type for each in node.status.conditions if each.status == "True"}
+    return node.ready == "Unknown" or not true_conditions.isdisjoint(_LEFT_ALONE)
 
 
 class Oracle:

@@ -27,10 +27,10 @@ def clock_lag(pod: Pod) -> float:
     """
     born = seconds(pod.metadata.creation_timestamp)
     initialized = pod.condition("Initialized")
-    told = (pod.status.start_time, initialized and initialized.last_transition_time)
-    if born is None or not all(told):
+    times = (pod.status.start_time, initialized and initialized.last_transition_time)
+    if born is None or not all(times):
         return 0.0
-    return max(0.0, born - max(seconds(each) for each in told if each))
+    return max(0.0, born - max(seconds(each) for each in times if each))
 
 
 def trusted_from(pod: Pod) -> float:

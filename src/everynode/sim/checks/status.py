@@ -10,7 +10,11 @@ from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Flavour
 from everynode.sim.checks.check import DAEMONSET_KINDS, Check
 from everynode.sim.checks.oracle import Oracle
-from everynode.sim.checks.status_conditions import condition_faults, is_said, not_as_declared
+from everynode.sim.checks.status_conditions import (
+    condition_faults,
+    is_true_condition,
+    not_as_declared,
+)
 from everynode.sim.checks.status_recount import (
     COUNTED,
     CurrentCounts,
@@ -79,14 +83,18 @@ class StatusCounts(Check):
             return
         until = cause.now - (cause.time - cause.sent_at)
         yield from condition_faults(ds, status, until)
-        said = {each.type: each for each in status.conditions}
-        if is_said(said, "Complete") or not is_said(said, "Ready") or cause.sees_future:
+        conditions = {each.type: each for each in status.conditions}
+        if (
+            is_true_condition(conditions, "Complete")
+            or not is_true_condition(conditions, "Ready")
+            or cause.sees_future
+        ):
             return
         if not self._knew_everything(commit):
             return
         left = list(not_as_declared(Oracle(self.record.cluster, ds, until)))
         if left:
-            yield f"Ready is said, and {', '.join(left[:3])} are not as declared"
+            yield f"Ready is set, and {', '.join(left[:3])} are not as declared"
 
     def _knew_everything(self, commit: Commit) -> bool:
         """Whether the writer knew all pods, nodes and revisions as they are stored."""

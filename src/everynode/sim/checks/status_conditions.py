@@ -21,39 +21,43 @@ def condition_faults(ds: DaemonSet, status: DaemonSetStatus, now: float) -> Iter
 
     `ds` is the DaemonSet before the write. Counts are compared with those of the same status.
     """
-    said = {each.type: each for each in status.conditions}
-    if "Complete" not in said:
+    conditions = {each.type: each for each in status.conditions}
+    if "Complete" not in conditions:
         return
     done = status.updated == status.available == status.desired
-    if is_said(said, "Complete") != done:
+    if is_true_condition(conditions, "Complete") != done:
         counts = f"{status.updated} updated, {status.available} available of {status.desired}"
-        yield f"Complete is {said['Complete'].status} with {counts}"
+        yield f"Complete is {conditions['Complete'].status} with {counts}"
     if ds.flavour is Flavour.NATIVE:
         before = {each.type for each in ds.status.conditions}
-        if any(name in said and name not in before for name in FOR_TOOLS):
+        if any(name in conditions and name not in before for name in FOR_TOOLS):
             yield "a native DaemonSet was given a condition that tools read"
         return
-    true = [name for name in FOR_TOOLS if is_said(said, name)]
+    true = [name for name in FOR_TOOLS if is_true_condition(conditions, name)]
     if len(true) > 1:
         yield f"{' and '.join(true)} are True together"
-    if is_said(said, "Complete") and not is_said(said, "Ready"):
+    if is_true_condition(conditions, "Complete") and not is_true_condition(conditions, "Ready"):
         yield "it is complete and not Ready"
-    if is_said(said, "Stalled") and not is_said(said, "Faulty"):
-        yield from _early_stall(ds, said, now)
+    if is_true_condition(conditions, "Stalled") and not is_true_condition(conditions, "Faulty"):
+        yield from _early_stall(ds, conditions, now)
 
 
-def is_said(said: Mapping[str, Condition], name: str) -> bool:
+def is_true_condition(conditions: Mapping[str, Condition], name: str) -> bool:
     """Whether this condition is True."""
-    return name in said and said[name].status == "True"
+    return name in conditions and conditions[name].status == "True"
 
 
-def _early_stall(ds: DaemonSet, said: Mapping[str, Condition], now: float) -> Iterator[str]:
-    """A stall is said after minReadySeconds and five minutes in which nothing moved."""
-    times = [said[name].last_transition_time for name in ("Ready", "Reconciling") if name in said]
+def _early_stall(ds: DaemonSet, conditions: Mapping[str, Condition], now: float) -> Iterator[str]:
+    """A stall is reported after minReadySeconds and five minutes in which nothing moved."""
+    times = [
+        conditions[name].last_transition_time
+        for name in ("Ready", "Reconciling")
+        if name in conditions
+    ]
     since = max(0.0 if each is None else seconds(each) for each in times)
     waited = now - since
     if waited + _ROUNDING < ds.min_ready_seconds + PROGRESS_SECONDS:
-        yield f"Stalled is said {waited:.0f} s after the last movement"
+        yield f"Stalled is set {waited:.0f} s after the last movement"
 
 
 def not_as_declared(oracle: Oracle) -> Iterable[str]:

@@ -24,7 +24,7 @@ from everynode.sim.plans.plan import Action
 _VERSION: Final = b'"resourceVersion":"'
 _LEAST: Final = 0.0002  # seconds of latency at least, each way
 _MORE: Final = 0.0028  # seconds of random latency on top
-_TOLD: Final = 64  # deliveries remembered per watch
+_MAX_DELIVERIES: Final = 64  # deliveries remembered per watch
 # A decision is at most this many seconds older than its request.
 _THINKING: Final = 0.05
 # Counts in a status may be older still: changes that unblock no node are reconciled later.
@@ -270,7 +270,7 @@ class FaultyTransport:
         version = int(digits)
         delivered_versions = self._delivered.get(watch)
         if delivered_versions is None:
-            delivered_versions = self._delivered[watch] = deque([(-1.0, 0)], maxlen=_TOLD)
+            delivered_versions = self._delivered[watch] = deque([(-1.0, 0)], maxlen=_MAX_DELIVERIES)
         if version > delivered_versions[-1][1]:
             delivered_versions.append((self.clock.monotonic(), version))
 

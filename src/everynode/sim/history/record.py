@@ -1,4 +1,4 @@
-"""Record: every commit of the store and every request of a world, and one hash over all of them."""
+"""WorldRecord: every commit and every request of a world, and one hash over all of them."""
 
 from __future__ import annotations
 
