@@ -16,8 +16,9 @@ help: ## List the targets
 $(RUNNING): requirements/run.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Everynode needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "This Python cannot make virtual environments: apt-get install python3-venv (Debian, Ubuntu)"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	@echo "Installing what Everynode needs into $(VENV): once, about half a minute"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
 	@echo "$(CURDIR)/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/everynode.pth"
 	@printf '#!/bin/sh\nexec "%s/$(BIN)/python" -P -m everynode "$$@"\n' "$(CURDIR)" > $(BIN)/everynode && chmod +x $(BIN)/everynode
 	@touch $@

@@ -70,6 +70,19 @@ def test_queued_nodes_have_places_by_name_descending_and_sick_ones_first() -> No
     assert [(row.node, row.place) for row in fleet.rows] == [("a", 1), ("b", 3), ("c", 2)]
 
 
+def test_right_after_a_first_installation_no_node_counts_as_down() -> None:
+    ds = sample(
+        strategy=UpdateStrategy(max_unavailable=IntOrPercent(1)),
+        status=DaemonSetStatus(observed_generation=1),
+    )
+    pods = tuple(pod(name, target_of(ds), ready_for=0.5) for name in ("a", "b", "c"))
+    nodes = tuple(node(name) for name in ("a", "b", "c"))
+    assert evaluate(Snapshot(ds, nodes, pods, ()), NOW).fleet.budget.used == 0
+    # While another node waits for its turn, pods that have proved nothing yet count.
+    waiting = (*pods[:2], pod("c", "old", ready_for=900.0))
+    assert evaluate(Snapshot(ds, nodes, waiting, ()), NOW).fleet.budget.used == 2
+
+
 def test_a_broken_pod_of_the_target_does_not_count_as_updated() -> None:
     ds = sample(status=DaemonSetStatus(observed_generation=1))
     target = target_of(ds)

@@ -226,8 +226,8 @@ def _what_next(options: UpOptions, *, current: bool) -> str:
     if not options.controller:
         steps += [f"{everynode} install{context}", f"{everynode} run --native{context} &"]
     if EXAMPLE.is_file():
-        steps.append(f"{kubectl} apply -f {EXAMPLE}")
-    steps += [f"{kubectl} get pods -o wide", f"{everynode} node stop node-0001{context}"]
+        steps += [f"{kubectl} apply -f {EXAMPLE}", f"{everynode} status log-agent{context}"]
+    steps.append(f"{kubectl} get pods -o wide")
     lines = ["", "In another terminal:", "", *(f"    {step}" for step in steps), ""]
     if FIRST_PAGE.is_file():
         lines += [f"{FIRST_PAGE} goes on from there.", ""]

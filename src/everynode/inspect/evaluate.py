@@ -355,7 +355,9 @@ def _budget(plan: Plan, totals: NodeCounts | None, counts: Counts) -> Budget:
         )
     used = counts.desired - counts.available
     if totals is not None:
-        used = count_down(totals.down, totals.unproven, target_proven=totals.target_proven)
+        # Where all nodes are updated and available, there is no node whose turn needs a proof.
+        proven = totals.target_proven or counts.updated == counts.desired
+        used = count_down(totals.down, totals.unproven, target_proven=proven)
     return Budget(
         field="maxUnavailable",
         written=_written(strategy.max_unavailable),
