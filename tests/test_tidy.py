@@ -62,6 +62,7 @@ COVERED_BY = {
     "components/kubelet/reported_status.py": "components/kubelet/test_kubelet.py",
     "components/kubelet/resize.py": "components/kubelet/test_kubelet.py",
     "controller/retries.py": "controller/test_revisions.py",
+    "decide/decision.py": "decide/test_ledger.py",
     "sim/actions/context.py": "sim/plans/test_scenarios.py",
     "sim/actions/nodes.py": "sim/plans/test_scenarios.py",
     "sim/actions/pods.py": "sim/plans/test_scenarios.py",

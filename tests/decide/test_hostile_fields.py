@@ -27,7 +27,8 @@ from everynode.api.versions import decode_daemonset, encode_status
 from everynode.controller.pending_writes import version_of
 from everynode.controller.state import DaemonSetState
 from everynode.decide.actions import DeletePod, DeleteRevision, PodAction
-from everynode.decide.ledger import Decision, Ledger
+from everynode.decide.decision import Decision
+from everynode.decide.ledger import Ledger
 from everynode.decide.node import reasons
 from everynode.decide.plan import Plan, make_plan
 from everynode.decide.pods.patch import node_of

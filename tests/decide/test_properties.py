@@ -19,7 +19,8 @@ from everynode.api.daemonset import (
     UpdateStrategy,
 )
 from everynode.decide.actions import Cause, CreatePod, DeletePod, PodAction
-from everynode.decide.ledger import Decision, Ledger
+from everynode.decide.decision import Decision
+from everynode.decide.ledger import Ledger
 from everynode.decide.node import reasons
 from everynode.decide.node.assessment import Queue
 from everynode.decide.plan import Plan

@@ -14,8 +14,9 @@ from everynode.api.daemonset import (
     UpdateStrategy,
     UpdateStrategyType,
 )
+from everynode.decide.decision import Decision
 from everynode.decide.fleet.verification import NO_VERDICT, Verdict
-from everynode.decide.ledger import Decision, Ledger
+from everynode.decide.ledger import Ledger
 from everynode.decide.view import NodeView
 from tests.support.fleet import NEW, NOW, OLD, brief, make, pod, see
 

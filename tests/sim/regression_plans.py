@@ -16,6 +16,7 @@ from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Object, Plan, Timing
 from tests.sim.health_plans import HEALTH
 from tests.sim.intrusion_plans import INTRUSIONS
+from tests.sim.room_plans import ROOM_PLANS
 
 _ONE: Final = {"maxUnavailable": 1}
 _IN_PLACE: Final = {"maxUnavailable": 1, "rollingUpdateType": "InPlaceIfPossible"}
@@ -590,6 +591,7 @@ REGRESSION_PLANS: Final[dict[str, Plan]] = {
         *(_BUDGET, _HELD, _PODS, _EVICTED, _RELEASES, _OTHERS, _SERVER, _LEADING),
         INTRUSIONS,
         HEALTH,
+        ROOM_PLANS,
     )
     for name, plan in some.items()
 }

@@ -43,7 +43,8 @@ from everynode.api.objects import (
     Taint,
 )
 from everynode.decide.actions import CreatePod, DeletePod, PatchPod, PodAction
-from everynode.decide.ledger import Decision, Ledger
+from everynode.decide.decision import Decision
+from everynode.decide.ledger import Ledger
 from everynode.decide.node.assessment import Assessment
 from everynode.decide.node.evaluate import evaluate_node, target_facts
 from everynode.decide.node.steps import to_own_write

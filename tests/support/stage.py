@@ -399,7 +399,10 @@ class Stage:
             for cached in cache.all().values()
         }
         seen = all(known.get(uid, 0) >= version for uid, version in there.items())
-        busy = any(state.writes or state.verifying for state in informers.states.values())
+        busy = any(
+            state.writes or state.verifying or state.observing
+            for state in informers.states.values()
+        )
         return seen and not busy and not controller._queue and self.observed(manifest)
 
     async def _versions(self) -> dict[str, int]:

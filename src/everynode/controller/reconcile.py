@@ -36,6 +36,7 @@ from everynode.controller.prepull import PrePull
 from everynode.controller.reporter import Reporter
 from everynode.controller.retries import Failures
 from everynode.controller.revisions import RevisionHistory
+from everynode.controller.room import Rooms
 from everynode.controller.scheduling import ReconcileQueue, Urgency
 from everynode.controller.state import DaemonSetState
 from everynode.controller.status import StatusWriter
@@ -66,6 +67,7 @@ class Reconciler:
         orphans: OrphanWatches,
         prepull: PrePull,
         dry_runs: DryRuns,
+        rooms: Rooms,
         reporter: Reporter,
         by_scheduler: bool = True,
     ) -> None:
@@ -79,6 +81,7 @@ class Reconciler:
         self._orphans = orphans
         self._prepull = prepull
         self._dry_runs = dry_runs
+        self._rooms = rooms
         self._reporter = reporter
         self._by_scheduler = by_scheduler
         self._choices: dict[str, TargetChoice] = {}  # the target revision, by DaemonSet
@@ -116,6 +119,7 @@ class Reconciler:
         self._reporter.clock_set_back(lost)
         self._statuses.clock_set_back(lost)
         self._dry_runs.clock_set_back(lost)
+        self._rooms.clock_set_back()
         for failures in self._failures.values():
             failures.clock_set_back(lost)
         for key in sorted(self._informers.states):
@@ -208,6 +212,7 @@ class Reconciler:
             observed,
             create_limit=state.create_limit,
             verdict=state.verdict,
+            check_rooms=True,
             troubles=state.troubles,
         )
         self._execute(state, decision.actions, now)
@@ -217,10 +222,12 @@ class Reconciler:
         for failed in decision.failed_nodes:
             self._reporter.node_failed(state, failed.node, failed.error)
         dry_run_at = self._dry_run(state, decision.verification, now)
+        room_at = self._check_rooms(state, decision.room_checks, now)
         prune_at = self._maintain_history(state, complete=decision.complete, now=now)
         self._pull_ahead(state)
         deferred_until = state.changed.deferred_until
-        times = (status_at, decision.wake_at, state.verify_at, deferred_until, dry_run_at, prune_at)
+        due = (decision.wake_at, state.verify_at, deferred_until)
+        times = (*due, status_at, dry_run_at, room_at, prune_at)
         return min([at for at in times if at is not None], default=inf)
 
     def _heal(self, state: DaemonSetState, now: float) -> float:
@@ -276,6 +283,15 @@ class Reconciler:
         if due_at is not None and due_at <= now:
             self._spawn(self._dry_runs.start(state, wanted))
             return None
+        return due_at
+
+    def _check_rooms(self, state: DaemonSetState, nodes: Sequence[str], now: float) -> float | None:
+        """Start the observations that the decision asks for; return when the next one is due."""
+        if not nodes:
+            return None
+        observations, due_at = self._rooms.start(state, nodes, now)
+        for observation in observations:
+            self._spawn(observation)
         return due_at
 
     def _maintain_history(
@@ -362,6 +378,7 @@ class Reconciler:
         self._orphans.forget(state)
         self._prepull.forget(state)
         self._dry_runs.forget(state)
+        self._rooms.forget(state)
         self._choices.pop(state.key, None)
         self._failures.pop(state.key, None)
         self._missing.forget(state.key)

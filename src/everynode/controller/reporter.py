@@ -53,6 +53,9 @@ class Reporter:
     def target_refused(self, state: DaemonSetState, refusal: str) -> None:
         """The API server refuses the target's pods, as a dry run shows; it is tried again."""
 
+    def room_unknown(self, state: DaemonSetState, node: str, error: KubeError) -> None:
+        """The room of a node cannot be observed; its pod is taken without that."""
+
     def images_pulled(self, state: DaemonSetState, done: int, total: int) -> None:
         """`done` of the `total` nodes that will need the images have them."""
 
@@ -136,6 +139,11 @@ class ControllerReporter(Reporter):
         """The API server refuses the target's pods: no pod is taken for it."""
         message = f"Error creating (dry run, no pod was taken): {refusal}"
         self.notice(state, Notice("Warning", "FailedCreate", message))
+
+    def room_unknown(self, state: DaemonSetState, node: str, error: KubeError) -> None:
+        """The room of a node cannot be observed; its pod is taken without that."""
+        why = f"Updating without checking that nodes have room for the new pods: {error.message}"
+        self.notice(state, Notice("Warning", "RoomUnknown", why))
 
     def images_pulled(self, state: DaemonSetState, done: int, total: int) -> None:
         """`done` of the `total` nodes that will need the images have them."""

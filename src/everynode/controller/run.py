@@ -21,6 +21,7 @@ from everynode.controller.prepull import PrePull
 from everynode.controller.reconcile import Reconciler
 from everynode.controller.reporter import ControllerReporter
 from everynode.controller.revisions import RevisionHistory
+from everynode.controller.room import Rooms
 from everynode.controller.scheduling import ReconcileQueue
 from everynode.controller.status import StatusConflicts, StatusWriter
 from everynode.decide.revisions.target import TemplateDefaults, no_extra_defaults
@@ -209,6 +210,14 @@ class Controller:
                 reporter=reporter,
             ),
             dry_runs=DryRuns(client, clock, queue=queue, reporter=reporter),
+            rooms=Rooms(
+                client,
+                clock,
+                informers=informers,
+                queue=queue,
+                reporter=reporter,
+                by_scheduler=self._options.by_scheduler,
+            ),
             reporter=reporter,
             by_scheduler=self._options.by_scheduler,
         )

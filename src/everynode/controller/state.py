@@ -22,6 +22,7 @@ from everynode.decide.fleet.conditions import REFUSED
 from everynode.decide.fleet.verification import NO_VERDICT
 from everynode.decide.ledger import Ledger
 from everynode.decide.node.clock_skew import FutureTimes, effective_time, has_future_time, pod_times
+from everynode.decide.node.room import Room
 from everynode.decide.node.steps import to_own_write
 from everynode.decide.plan import Plan
 from everynode.decide.pods.patch import node_of
@@ -58,6 +59,8 @@ class DaemonSetState:
         self.create_limit = _SLOW_START
         self.verdict = NO_VERDICT  # on the dry run of the target's pod
         self.verifying = False  # such a dry run is under way
+        self.observing: set[str] = set()  # nodes whose room is being observed
+        self._rooms: dict[str, Room] = {}  # by node, until its pod is taken
         self.verify_at: float | None = None  # when to read the pods of writes that are not seen
         self.changed = ChangedNodes()
         self._unresizable: dict[str, tuple[str, str]] = {}  # node -> uid and hash of its pod
@@ -224,6 +227,7 @@ class DaemonSetState:
         """Record a write before it is sent."""
         write = PendingWrite(action, since=now)
         self.writes[action.node] = write
+        self._rooms.pop(action.node, None)
         self.changed.defer(action.node)
         self.changed.start_deferral(now)
         return write
@@ -297,6 +301,26 @@ class DaemonSetState:
         self.name_holders[node] = holders
         self.drop_write(node, write)
 
+    # --- The room of the nodes -------------------------------------------------------------------
+
+    def room_observed(self, node: str, room: Room) -> None:
+        """This is what the node can allocate and what its pods request."""
+        self._rooms[node] = room
+        self.changed.mark(node)
+
+    def room_attempt(self, node: str, revision: str) -> int:
+        """Return how often in a row the room for this target is observed with the next time."""
+        last = self._rooms.get(node)
+        return last.attempt + 1 if last is not None and last.revision == revision else 1
+
+    def is_replacing_pod(self, node: str) -> bool:
+        """Whether a pod of the node is being replaced: its successor is not bound yet."""
+        return (
+            node in self.writes
+            or node in self._last_pods
+            or any(pod.terminating or not pod.spec.node_name for pod in self.pods_on(node))
+        )
+
     # --- What is refused beside the writes of the nodes ------------------------------------------
 
     def orphans_refused(self, refused: Mapping[str, str]) -> None:
@@ -364,6 +388,7 @@ class DaemonSetState:
         self._unresizable.pop(node, None)
         self._ahead.pop(node, None)
         self._last_pods.pop(node, None)
+        self._rooms.pop(node, None)
         self._emptied_sick.discard(node)
 
     def evaluate_all(self) -> None:
@@ -387,6 +412,7 @@ class DaemonSetState:
             unresizable=self._unresizable.get(node, _RESIZABLE),
             emptied_sick=node in self._emptied_sick,
             ahead=self._ahead.get(node, ()),
+            room=self._rooms.get(node),
         )
 
     def _retry_at(self, node: str) -> float:
@@ -434,6 +460,7 @@ class DaemonSetState:
             write.since -= by
         if self.verify_at is not None:
             self.verify_at -= by
+        self._rooms.clear()
         self.changed.clock_set_back(by)
         for node, pods in self._pods.items():
             known = self._ahead.get(node, ())

@@ -15,17 +15,15 @@ import msgspec
 from everynode.api.daemonset import DaemonSetStatus, FieldError, Flavour
 from everynode.api.int_or_percent import scaled_value
 from everynode.api.objects import Condition
-from everynode.decide.actions import Notice, PodAction
+from everynode.decide.actions import PodAction
+from everynode.decide.decision import Decision, FailedNode
 from everynode.decide.fleet.budget import (
-    BudgetCounts,
     Limits,
-    Unreachable,
-    count_down,
+    budget_counts,
     is_outage,
     replace_unready_room,
     resolve_limits,
     update_ready_room,
-    with_unreachable,
 )
 from everynode.decide.fleet.conditions import (
     COMPLETE,
@@ -51,31 +49,13 @@ from everynode.decide.fleet.verification import (
 from everynode.decide.node.assessment import Assessment, NodeCounts, Queue, TargetFacts, earliest
 from everynode.decide.node.eligibility import Eligibility
 from everynode.decide.node.evaluate import evaluate_node, skip_failed_node, target_facts
+from everynode.decide.node.reasons import INSUFFICIENT_RESOURCES
 from everynode.decide.node.steps import StepKind, build_actions, to_own_write
 from everynode.decide.plan import Plan
 from everynode.decide.view import NodeView
 
 # For a node whose target facts could not be computed: its pods stay as they are.
 _NOT_EVALUATED: Final = Eligibility(should_run=False, should_continue=True, reason="left alone")
-
-
-class FailedNode(msgspec.Struct, frozen=True):
-    """A node whose evaluation raised, and the error."""
-
-    node: str
-    error: Exception
-
-
-class Decision(msgspec.Struct, frozen=True):
-    """Actions to take now, the status to write, and when to decide again if nothing changes."""
-
-    actions: tuple[PodAction, ...]
-    status: DaemonSetStatus
-    wake_at: float | None = None
-    notices: tuple[Notice, ...] = ()
-    failed_nodes: tuple[FailedNode, ...] = ()  # since the last decision
-    complete: bool = False  # every node that should have a pod has an available target pod
-    verification: Verification | None = None  # the dry run without which no pod is taken
 
 
 @dataclass(slots=True)
@@ -87,6 +67,7 @@ class _Round:
     creates: int
     changes: int
     actions: list[PodAction] = field(default_factory=list)
+    room_checks: list[str] = field(default_factory=list)
 
 
 class Ledger:
@@ -97,6 +78,7 @@ class Ledger:
         self._failed_nodes: list[FailedNode] = []
         self._troubles: tuple[FieldError, ...] = ()
         self._verdict = UNASKED
+        self._checks_rooms = False
         self._start(plan)
         for view in views:
             self.observe(view)
@@ -116,6 +98,7 @@ class Ledger:
         self._stall_check: StallCheck | None = None  # of the cached conditions
         self._unchanged_decision: Decision | None = None  # the last one, if it changed nothing
         self._verification: Verification | None = None  # the dry run that was asked for last
+        self._room_checks: tuple[str, ...] = ()  # that were asked for last
 
     def set_plan(self, plan: Plan) -> None:
         """Use another plan; every node is evaluated again unless the plans are equal."""
@@ -169,19 +152,22 @@ class Ledger:
         *,
         create_limit: int | None = None,
         verdict: Verdict = UNASKED,
+        check_rooms: bool = False,
         heal_only: frozenset[str] | None = None,
         troubles: tuple[FieldError, ...] = (),
     ) -> Decision:
         """Decide what to do now. Actions count as pending until their nodes are observed again.
 
         `create_limit` bounds the creates that are pending at a time, for a slow start after the API
-        server refused some. `verdict` is the result of the last dry run. With `heal_only` nothing
+        server refused some. `verdict` is the result of the last dry run. With `check_rooms` no pod
+        is taken on a node whose room is to be observed first. With `heal_only` nothing
         is done but to create the missing pods of these nodes, and to finish on any node what was
         begun (R9). `troubles` are writes beside those of the nodes that were refused, for the
         condition.
         """
-        if (verdict, troubles) != (self._verdict, self._troubles):
-            self._verdict, self._troubles = verdict, troubles
+        given = verdict, troubles, check_rooms
+        if given != (self._verdict, self._troubles, self._checks_rooms):
+            self._verdict, self._troubles, self._checks_rooms = given
             self._invalidate()
         self._refresh(now)
         if heal_only is None:
@@ -200,7 +186,14 @@ class Ledger:
         is_complete = (COMPLETE, "True") in [(each.type, each.status) for each in conditions]
         complete = written.desired > 0 and is_complete
         decision = Decision(
-            actions, written, wake_at, notices, failed_nodes, complete, verification
+            actions,
+            written,
+            wake_at,
+            notices,
+            failed_nodes,
+            complete,
+            verification,
+            self._room_checks,
         )
         if written is status and not actions and not failed_nodes:
             self._unchanged_decision = decision
@@ -237,7 +230,10 @@ class Ledger:
         silent = sums.silent_held + sums.silent_unreached
         asked = self._verification is not None
         refusal = self._verdict.refusal_of(plan.target_hash) if asked else ""
-        verifying = asked and not refusal  # the answer comes by itself
+        # The answers come by themselves. A node that had no room is only looked at again.
+        verifying = asked and not refusal
+        codes = {self._assessments[name].reason.code for name in self._room_checks}
+        checking = bool(codes - {INSUFFICIENT_RESOURCES})
         return FleetSummary(
             desired=sums.desired,
             done=sums.done,
@@ -245,8 +241,8 @@ class Ledger:
             max_unavailable=limits.max_unavailable,
             held=sums.held,
             not_started=sums.not_started,
-            progressing=books.progressing + verifying,
-            moving=sums.moving + verifying,
+            progressing=books.progressing + (verifying or checking),
+            moving=sums.moving + (verifying or checking),
             as_declared=sums.as_declared,
             silent_held=sums.silent_held,
             silent_unreached=sums.silent_unreached,
@@ -352,6 +348,7 @@ class Ledger:
             self._replace_unready(turn, turn.limits.max_unavailable)
             self._update_ready(turn, turn.limits.max_unavailable)
         self._withdraw(turn)
+        self._room_checks = tuple(turn.room_checks)
         if not turn.actions:
             self._exhausted_limits.add(create_limit)
         return tuple(turn.actions)
@@ -385,13 +382,13 @@ class Ledger:
         )
 
     def _replace_unready(self, turn: _Round, limit: int) -> None:
-        room = replace_unready_room(limit, self._budget_counts(limit))
+        room = replace_unready_room(limit, budget_counts(self.sums, limit))
         if room >= 0:
             self._change(turn, Queue.REPLACE_UNREADY_NO_BUDGET, turn.changes, last_first=True)
         self._change(turn, Queue.REPLACE_UNREADY, room, last_first=True)
 
     def _update_ready(self, turn: _Round, limit: int) -> None:
-        room = update_ready_room(limit, self._budget_counts(limit))
+        room = update_ready_room(limit, budget_counts(self.sums, limit))
         if room >= 0:
             self._change(turn, Queue.UPDATE_READY_NO_BUDGET, turn.changes, last_first=True)
         self._change(turn, Queue.UPDATE_READY, room, last_first=True)
@@ -401,7 +398,7 @@ class Ledger:
         sums, limits = self.sums, turn.limits
         if sums.target_proven or sums.desired <= sums.held:
             limit = limits.max_surge if self.plan.surging else limits.max_unavailable
-            room = update_ready_room(limit, self._budget_counts(limit))
+            room = update_ready_room(limit, budget_counts(self.sums, limit))
             self._change(turn, Queue.WITHDRAW, room, last_first=True)
 
     def _surge(self, turn: _Round, *, accepted: bool) -> None:
@@ -439,25 +436,6 @@ class Ledger:
                 self._failed_nodes.append(FailedNode(name, error))
         return self._verification
 
-    def _budget_counts(self, limit: int) -> BudgetCounts:
-        sums = self.sums
-        return with_unreachable(
-            BudgetCounts(
-                down=count_down(sums.down, sums.unproven, target_proven=sums.target_proven),
-                under_way=sums.under_way,
-                target_available=sums.target_available,
-                given_up=sums.given_up,
-            ),
-            Unreachable(
-                nodes=sums.unreachable,
-                down=sums.unreachable_down,
-                under_way=sums.unreachable_under_way,
-                after_update=sums.unreachable_after_update,
-            ),
-            limit=limit,
-            desired=sums.desired,
-        )
-
     def _create(self, turn: _Round, queue: Queue, room: int, *, last_first: bool = False) -> None:
         turn.creates -= self._serve(turn, queue, min(room, turn.creates), last_first)
 
@@ -465,10 +443,17 @@ class Ledger:
         turn.changes -= self._serve(turn, queue, min(room, turn.changes), last_first)
 
     def _serve(self, turn: _Round, queue: Queue, room: int, last_first: bool) -> int:
-        """Take the actions of the first nodes of a queue; return how many there were."""
+        """Take the actions of the first nodes of a queue; return how many there were.
+
+        Nodes whose room is not known keep their place until it is (R4).
+        """
         names = self._totals.first(queue, room, last_first=last_first)
         if not names:
             return 0
+        if self._checks_rooms:
+            unchecked = [name for name in names if self._assessments[name].steps[0].check_room]
+            turn.room_checks += unchecked
+            names = [name for name in names if name not in unchecked]
         made = [action for name in names for action in self._take_actions(name, turn.now)]
         turn.actions += made
         self._refresh(turn.now)

@@ -23,6 +23,7 @@ from everynode.decide.node.eligibility import (
     read_constraints,
     withdraws_toleration,
 )
+from everynode.decide.node.room import requests_grow, template_requests
 from everynode.decide.revisions.target import (
     Revision,
     TemplateDefaults,
@@ -51,6 +52,7 @@ class Plan:
         "faults",
         "first_install",
         "from_hash",
+        "growing",
         "hook",
         "in_place",
         "min_ready_seconds",
@@ -111,6 +113,12 @@ class Plan:
             hash
             for hash, constraints in self.constraints.items()
             if host_ports_conflict(constraints, wanted)
+        )
+        # Revisions whose pods request less of some resource than a target pod does.
+        self.growing = frozenset(
+            hash
+            for hash, each in self.revisions.items()
+            if requests_grow(each.template, self.target.template)
         )
         self._matcher: LabelMatcher | None = None
         faults = [*self.ds.faults]
@@ -181,6 +189,16 @@ class Plan:
         """
         hash = pod.hash if pod.hash in self.revisions else self.target_hash
         return hash in self.port_conflicts
+
+    def requests_grow(self, pod: Pod) -> bool:
+        """Whether a target pod requests more of some resource than this pod.
+
+        A pod whose revision does not exist, or that should be at the target by now, is assumed to
+        have less than the target requests.
+        """
+        if pod.hash in self.revisions and pod.hash != self.target_hash:
+            return pod.hash in self.growing
+        return bool(template_requests(self.target.template))
 
     def _identity(self) -> tuple[object, ...]:
         return (

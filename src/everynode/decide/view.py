@@ -8,6 +8,7 @@ import msgspec
 
 from everynode.api.objects import Node, Pod
 from everynode.decide.node.clock_skew import FutureTimes
+from everynode.decide.node.room import Room
 
 
 class WriteKind(enum.Enum):
@@ -49,3 +50,4 @@ class NodeView(msgspec.Struct, frozen=True):
     unresizable: tuple[str, str] = ("", "")
     emptied_sick: bool = False  # the pod that we deleted here for the update was sick
     ahead: FutureTimes = ()  # times of its pods that were in the future when first seen
+    room: Room | None = None  # what was observed of its resources, where that matters (R4)

@@ -13,6 +13,7 @@ from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus, IntOrPercent
 from everynode.api.objects import Condition, Node, Pod
 from everynode.api.times import seconds
+from everynode.decide.decision import Decision
 from everynode.decide.fleet.budget import count_down, resolve_limits
 from everynode.decide.fleet.conditions import (
     COMPLETE,
@@ -22,7 +23,7 @@ from everynode.decide.fleet.conditions import (
     TARGET_REFUSED,
 )
 from everynode.decide.fleet.verification import UNASKED, Verdict
-from everynode.decide.ledger import Decision, Ledger
+from everynode.decide.ledger import Ledger
 from everynode.decide.node import reasons
 from everynode.decide.node.assessment import Assessment, NodeCounts
 from everynode.decide.node.clock_skew import pod_times

@@ -60,6 +60,21 @@ def list_page(
     return Request("GET", resource.path(options.namespace), query)
 
 
+def list_cached(resource: Resource, *, options: ListOptions, version: int) -> Request:
+    """Read a small part of a collection from the server's watch cache.
+
+    The answer is not older than this version; 0 accepts any.
+    """
+    match = "NotOlderThan" if version else ""
+    query = _non_empty(
+        ("labelSelector", options.labels),
+        ("fieldSelector", options.fields),
+        ("resourceVersion", str(version)),
+        ("resourceVersionMatch", match),
+    )
+    return Request("GET", resource.path(options.namespace), query)
+
+
 def watch(
     resource: Resource,
     *,

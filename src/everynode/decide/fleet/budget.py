@@ -15,6 +15,7 @@ import msgspec
 
 from everynode.api.daemonset import UpdateStrategy
 from everynode.api.int_or_percent import scaled_value
+from everynode.decide.node.assessment import NodeCounts
 
 # Beyond this share of desired, unreachable nodes are an outage and all of them count.
 _OUTAGE_PERCENT = 10
@@ -93,6 +94,26 @@ def with_unreachable(
             target_available=reachable.target_available,
         )
     return reachable
+
+
+def budget_counts(sums: NodeCounts, limit: int) -> BudgetCounts:
+    """Return what counts in the budget, by the counts of all nodes."""
+    return with_unreachable(
+        BudgetCounts(
+            down=count_down(sums.down, sums.unproven, target_proven=sums.target_proven),
+            under_way=sums.under_way,
+            target_available=sums.target_available,
+            given_up=sums.given_up,
+        ),
+        Unreachable(
+            nodes=sums.unreachable,
+            down=sums.unreachable_down,
+            under_way=sums.unreachable_under_way,
+            after_update=sums.unreachable_after_update,
+        ),
+        limit=limit,
+        desired=sums.desired,
+    )
 
 
 def replace_unready_room(limit: int, counts: BudgetCounts) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+import msgspec
 
 from everynode.api import keys
 from everynode.api.objects import Pod
@@ -24,7 +26,14 @@ from everynode.decide.node.maintenance import explain_set_aside, is_planned
 from everynode.decide.node.node_state import NodeState
 from everynode.decide.node.placement import NodeIntent, create_step, explain_backoff
 from everynode.decide.node.reasons import Reason
+from everynode.decide.node.room import NOT_CONCERNED, RoomCheck, check_room
 from everynode.decide.node.steps import Step, StepKind, removal_steps
+
+# Where a node that had no room waits to be observed again: it comes after the others.
+_OBSERVED_AGAIN: Final = {
+    Queue.UPDATE_READY: Queue.UPDATE_READY_LAST,
+    Queue.SURGE: Queue.SURGE_LAST,
+}
 
 
 def update_node(node: NodeState, in_place: Sequence[InPlaceProgress] = ()) -> NodeIntent:
@@ -78,7 +87,39 @@ def _take(node: NodeState, pod: Pod, reason: Reason | None = None) -> NodeIntent
         queue = Queue.REPLACE_UNREADY_NO_BUDGET
     else:
         queue = Queue.REPLACE_UNREADY
-    return NodeIntent(queue, (step,), reason, wake_at)
+    return _in_room(node, NodeIntent(queue, (step,), reason, wake_at), _room_after(node, pod))
+
+
+def _room_after(node: NodeState, pod: Pod) -> RoomCheck:
+    """Return whether a target pod has room where this pod was (R4).
+
+    No room is needed where the target pod exists, and where the pod is updated in place: a kubelet
+    resizes a pod only if there is room.
+    """
+    plan = node.plan
+    if not plan.requests_grow(pod) or node.kept_target not in (None, pod):
+        return NOT_CONCERNED
+    if _fits_in_place(node, pod):
+        return NOT_CONCERNED
+    return check_room(node.view.room, plan.target_hash, pod.uid, node.now)
+
+
+def _in_room(node: NodeState, intent: NodeIntent, room: RoomCheck) -> NodeIntent:
+    """Hold back a node without room; have the room observed where it is not known."""
+    if room is NOT_CONCERNED:
+        return intent
+    wake_at = earliest(node.now, intent.wake_at, room.until)
+    reason = intent.reason
+    if room.missing:
+        reason = Reason(reasons.INSUFFICIENT_RESOURCES, reasons.shorten(room.missing))
+    if not room.outdated:
+        held = NodeIntent(reason=reason, wake_at=wake_at)
+        return held if room.missing else intent._replace(wake_at=wake_at)
+    queue = intent.queue
+    if room.missing:
+        queue = _OBSERVED_AGAIN.get(queue, queue)
+    steps = tuple(msgspec.structs.replace(step, check_room=True) for step in intent.steps)
+    return NodeIntent(queue, steps, reason, wake_at)
 
 
 def _surge(node: NodeState, old: Pod) -> NodeIntent:
@@ -108,7 +149,9 @@ def _surge(node: NodeState, old: Pod) -> NodeIntent:
         return _take(node, old)
     step = create_step(node, node.plan.target_hash, Cause.SURGE)
     queue = Queue.SURGE_LAST if is_planned(node.node) else Queue.SURGE
-    return NodeIntent(queue, (step,), wake_at=sick_at)
+    # The new pod needs room beside the old one.
+    room = check_room(node.view.room, node.plan.target_hash, "", node.now)
+    return _in_room(node, NodeIntent(queue, (step,), wake_at=sick_at), room)
 
 
 def _withdraw(node: NodeState, old: Pod) -> NodeIntent:
@@ -231,7 +274,7 @@ def _recreate_failed(node: NodeState, failed: InPlaceProgress) -> NodeIntent:
 
 
 def _fits_in_place(node: NodeState, old: Pod) -> bool:
-    if not node.plan.in_place:
+    if not node.plan.in_place or (old.uid, old.hash) == node.view.unresizable:
         return False
     step = node.plan.next_in_place_step(old, now=node.now, ahead=node.view.ahead)
     return isinstance(step, PatchPod)

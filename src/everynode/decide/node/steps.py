@@ -39,6 +39,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     replaced: tuple[str, ...] = ()  # uids of the pods it replaces; its name depends on them
     failures: int = 0  # how many pods before it failed in a row
     sick: bool = False  # the pod to take, or the one that is replaced, is sick (R4)
+    check_room: bool = False  # the room of the node has to be observed first (R4)
 
 
 def removal_step(plan: Plan, pod: Pod, cause: Cause) -> Step | None:

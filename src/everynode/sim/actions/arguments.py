@@ -21,8 +21,10 @@ class _Arguments(msgspec.Struct, forbid_unknown_fields=True):
     coalesce: bool = False
     condition: str = ""
     count: int = 0
+    cpu: str = ""  # a quantity
     effect: str = ""
     factor: int | float = 1
+    free: int = 0  # thousandths of a cpu
     gone: bool = False
     grace: int = 0  # seconds
     half: bool = False
@@ -66,6 +68,7 @@ _REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "refuse-watch": ("status",),
     "set-image": ("image",),
     "set-lifecycle": ("condition",),
+    "set-requests": ("cpu",),
     "set-selector": ("labels",),
     "set-tolerations": ("tolerations",),
     "set-variable": ("value",),

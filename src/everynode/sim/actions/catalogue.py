@@ -74,7 +74,7 @@ class ActionRunner:
                 transport.end_watches("", gone=True)
 
     async def heal(self) -> None:
-        """Undo what lasts: what was written on nodes, stuck pods, wrong clocks, silent watches."""
+        """Undo what lasts: what was written on nodes, foreign and stuck pods, clocks, watches."""
         ctx = self._ctx
         ctx.hooks_unanswered_until = 0.0
         with suppress(KubeError):
@@ -93,6 +93,8 @@ class ActionRunner:
             if node.spec.unschedulable or any(each.key == TAINT for each in node.spec.taints):
                 await ctx.tolerate_error(ctx.set_taints(name, []))
         for pod in ctx.pods():
+            if nodes.FILLER in pod.metadata.labels:
+                await nodes.empty_node(ctx, pod.metadata.labels[nodes.FILLER])
             if STUCK_FINALIZER in pod.metadata.finalizers:
                 no_finalizers: Object = {"metadata": {"finalizers": None}}
                 await ctx.tolerate_error(ctx.patch(PODS, pod.name, no_finalizers))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from everynode.api.objects import Pod
+from everynode.api.resources import parse_amounts
 from everynode.kube import verbs
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import NODES, PODS
 from everynode.sim.actions.context import TAINT, Act, ActionContext
-from everynode.sim.history.record import NAMESPACE
+from everynode.sim.history.record import NAMESPACE, RecordedNode
 from everynode.sim.history.snapshots import node_of
 from everynode.sim.plans.plan import Action
 
@@ -21,6 +24,7 @@ _CLOCK: Final = "sim.everynode.io/clock"
 _PRESSURE: Final = "sim.everynode.io/pressure"
 _SHUTDOWN: Final = "sim.everynode.io/shutdown"
 BEHAVIOUR_ANNOTATIONS: Final = (_STOPPED, _SLOW, _NOT_READY, _PRESSURE, _SHUTDOWN)
+FILLER: Final = "filler"  # the label of foreign pods that fill a node, and how their names begin
 _EVICT_EVERY: Final = 5.0  # seconds until a refused eviction is retried
 
 
@@ -141,6 +145,49 @@ async def _annotate_later(
     await ctx.tolerate_error(ctx.annotate_node(name, words))
 
 
+# --- Full nodes -----------------------------------------------------------------------------------
+
+
+async def _fill_node(ctx: ActionContext, action: Action) -> None:
+    """A foreign pod takes all cpu of a node but `free`, until the action's duration is over.
+
+    What pods request that are there already is left to them.
+    """
+    node = ctx.node_name(action)
+    request = verbs.get(NODES, node)
+    found = await ctx.client.read(request, msgspec.json.Decoder(RecordedNode).decode)
+    cpu = parse_amounts(found.status.allocatable).get("cpu", 0)
+    for pod in ctx.pods():
+        if node_of(pod) == node and not pod.finished:
+            cpu -= sum(
+                parse_amounts(each.resources.requests).get("cpu", 0) for each in pod.spec.containers
+            )
+    resources = {"requests": {"cpu": f"{max(0, cpu - int(action.args.get('free', 0)))}m"}}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{FILLER}-{node}", "labels": {FILLER: node}},
+        "spec": {
+            "nodeName": node,
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [{"name": "filler", "image": "filler:v1", "resources": resources}],
+        },
+    }
+    await ctx.client.write(verbs.create(PODS, body, namespace=NAMESPACE), bytes)
+    if action.seconds:
+        ctx.world.loop.create_task(_empty_later(ctx, action.seconds, node))
+
+
+async def _empty_later(ctx: ActionContext, seconds: float, node: str) -> None:
+    await ctx.world.clock.sleep(seconds)
+    await empty_node(ctx, node)
+
+
+async def empty_node(ctx: ActionContext, node: str) -> None:
+    """Remove the pod that fills a node."""
+    await ctx.tolerate_error(ctx.delete(PODS, f"{FILLER}-{node}", grace_seconds=0))
+
+
 # --- Labels, taints and drains --------------------------------------------------------------------
 
 
@@ -207,6 +254,7 @@ ACTIONS: Final[dict[str, Act]] = {
     "mass-join": _mass_join,
     "remove-node": _remove_node,
     "replace-node": _replace_node,
+    "fill-node": _fill_node,
     "lose-node": _lose_node,
     "lose-zone": _lose_zone,
     "find-nodes": _find_nodes,

@@ -67,6 +67,16 @@ async def _set_variable(ctx: ActionContext, action: Action) -> None:
     await ctx.change_template(set_name(action), change)
 
 
+async def _set_requests(ctx: ActionContext, action: Action) -> None:
+    """Change how much cpu the template requests."""
+
+    def change(template: Object) -> None:
+        container = template["spec"]["containers"][0]
+        container["resources"] = {"requests": {"cpu": action.args["cpu"]}}
+
+    await ctx.change_template(set_name(action), change)
+
+
 async def _recreate_set(ctx: ActionContext, action: Action) -> None:
     """Delete a DaemonSet, perhaps without its pods, and create it again."""
     name = set_name(action)
@@ -170,6 +180,7 @@ def _pick_revision(ctx: ActionContext, action: Action) -> str:
 ACTIONS: Final[dict[str, Act]] = {
     "apply": _apply,
     "set-image": _set_image,
+    "set-requests": _set_requests,
     "set-selector": _set_selector,
     "set-tolerations": _set_tolerations,
     "respell": _respell,

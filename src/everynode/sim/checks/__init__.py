@@ -19,6 +19,7 @@ from everynode.sim.checks.ownership import Ownership
 from everynode.sim.checks.preconditions import Preconditions
 from everynode.sim.checks.refused_target import RefusedTarget
 from everynode.sim.checks.revisions import Revisions
+from everynode.sim.checks.room import RoomForSuccessor
 from everynode.sim.checks.status import StatusCounts
 from everynode.sim.checks.status_conflicts import StatusConflicts
 from everynode.sim.checks.write_cost import WriteCost
@@ -27,6 +28,7 @@ CHECKS: Final[tuple[type[Check], ...]] = (
     MaxUnavailable,
     BadVersion,
     RefusedTarget,
+    RoomForSuccessor,
     OnePodPerNode,
     CreatedPod,
     Ownership,

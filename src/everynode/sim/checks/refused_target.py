@@ -89,7 +89,7 @@ class RefusedTarget(Check):
         if ds is None or pod.uid not in cluster.pods:
             return False
         oracle = Oracle(cluster, ds, commit.cause.evaluated_at)
-        if _is_in_the_way(oracle, pod):
+        if is_in_the_way(oracle, pod):
             return True
         if oracle.at_target(pod):  # it is recreated only where its update in place has failed
             return bool(pod.metadata.annotations.inplace_state)
@@ -100,7 +100,7 @@ class RefusedTarget(Check):
         return any(oracle.at_target(each) for pods in oracle.pods.values() for each in pods)
 
 
-def _is_in_the_way(oracle: Oracle, pod: Pod) -> bool:
+def is_in_the_way(oracle: Oracle, pod: Pod) -> bool:
     """Whether the pod would be deleted without any update: misplaced, or a duplicate."""
     node = oracle.cluster.nodes.get(node_of(pod))
     if node is None or not node_fit(oracle.node_template(node.name)).may_stay(node):

@@ -1,4 +1,4 @@
-"""The table of faults F1 to F55 (docs/rules.md): what can go wrong, and how a seed draws it.
+"""The table of faults F1 to F56 (docs/rules.md): what can go wrong, and how a seed draws it.
 
 Each entry has a number, a title, the action it is counted by, and a function that draws one such
 action. There are several tables. Seeds draw from them by position, so the order of entries must
@@ -202,6 +202,11 @@ def _shutdown(rng: random.Random, at: float, nodes: int) -> Action:
     return Action("shut-node-down", at=at, seconds=seconds, args=args)
 
 
+def _fill(rng: random.Random, at: float, nodes: int) -> Action:
+    args = {"node": rng.randrange(nodes), "free": rng.choice((0, 99, 100, 250, 500))}
+    return Action("fill-node", at=at, seconds=round(rng.uniform(20.0, 300.0), 2), args=args)
+
+
 # --- The tables -----------------------------------------------------------------------------------
 
 # Drawn by nearly every seed.
@@ -317,10 +322,14 @@ MAINTENANCE_FAULTS: Final = (
     Fault("F55", "a node shuts down gracefully", _shutdown, "shut-node-down"),
 )
 
+# Foreign pods that take what a node has.
+FULL_NODE: Final = Fault("F56", "a node is full", _fill, "fill-node")
+
 ALL_FAULTS: Final = (
     *COMMON_FAULTS,
     *PROCESS_FAULTS,
     *DELETION_BLOCKERS,
     REFUSED_VERSION,
     *MAINTENANCE_FAULTS,
+    FULL_NODE,
 )

@@ -275,7 +275,8 @@ class FaultyTransport:
             delivered_versions.append((self.clock.monotonic(), version))
 
     def _delivered_list(self, request: Request, response: Response) -> None:
-        if request.method == "GET" and response.ok and request.path.endswith(_WATCHED):
+        whole = not any(key == "fieldSelector" for key, _ in request.query)
+        if whole and request.method == "GET" and response.ok and request.path.endswith(_WATCHED):
             self.delivered(_watch_of(request), response.body[:400])
 
     def _known_versions(self, request: Request) -> dict[str, int]:

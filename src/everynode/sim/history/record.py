@@ -12,7 +12,7 @@ import msgspec
 
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.keys import REVISION_HASH
-from everynode.api.objects import ControllerRevision, Lease, Node, Pod
+from everynode.api.objects import ControllerRevision, Lease, Node, NodeStatus, Pod
 from everynode.api.versions import decode_daemonset
 from everynode.apiserver.storage.store import Change, Store
 from everynode.kube.requests import Request
@@ -23,10 +23,22 @@ from everynode.sim.history.cluster_state import ClusterState, StateHistory
 NAMESPACE: Final = "default"  # the namespace of every DaemonSet
 _REVISIONS: Final = "controllerrevisions.apps"
 _LEASES: Final = "leases.coordination.k8s.io"
+
+
+class _NodeStatus(NodeStatus, frozen=True):
+    allocatable: dict[str, str | int | float] = msgspec.field(default_factory=dict)
+
+
+class RecordedNode(Node, frozen=True):
+    """A node with the resources that its pods may request."""
+
+    status: _NodeStatus = _NodeStatus()
+
+
 RecordedObject = Node | Pod | ControllerRevision | DaemonSet | Lease
 _Decode = Callable[[bytes], RecordedObject]
 _DECODERS: Final[dict[str, _Decode]] = {
-    "nodes": Decoder(Node).one,
+    "nodes": Decoder(RecordedNode).one,
     "pods": Decoder(Pod).one,
     _REVISIONS: Decoder(ControllerRevision).one,
     "daemonsets.apps": partial(decode_daemonset, flavour=Flavour.NATIVE),

@@ -14,6 +14,7 @@ from everynode.sim.differential import generate_harmless
 from everynode.sim.faults.catalogue import (
     COMMON_FAULTS,
     DRAINED,
+    FULL_NODE,
     LONG,
     MAINTENANCE_FAULTS,
     PROCESS_FAULTS,
@@ -38,6 +39,7 @@ _WITH_BUDGET: Final = 0.12
 _WITH_STUCK_PULL_PODS: Final = 0.06
 _WITH_REFUSED_VERSION: Final = 0.08
 _WITH_MAINTENANCE: Final = 0.1
+_WITH_FULL_NODES: Final = 0.12
 _HOOKS_UNANSWERED: Final = 0.5
 
 
@@ -58,6 +60,7 @@ def generate_plan(seed: int) -> Plan:
     actions += _deletion_blockers(seed, nodes, hooked=hooked)
     actions += _refused_version(seed, nodes)
     actions += _maintenance(seed, nodes)
+    actions += _full_nodes(seed, nodes)
     if hooked:
         times = [rng.uniform(10.0, _DISTURBED) for _ in range(5)]
         actions += [Action("release-hooks", at=round(t, 2)) for t in times]
@@ -206,6 +209,19 @@ def _maintenance(seed: int, nodes: int) -> list[Action]:
         return []
     found = rng.choices(MAINTENANCE_FAULTS, k=rng.choice((1, 2, 4)))
     return [each.draw(rng, round(rng.uniform(0.0, _DISTURBED), 2), nodes) for each in found]
+
+
+def _full_nodes(seed: int, nodes: int) -> list[Action]:
+    """Other pods fill nodes, and the user lets the agents request more."""
+    rng = random.Random(f"{seed}/full nodes")
+    if rng.random() > _WITH_FULL_NODES:
+        return []
+    count = rng.choice((1, 2, 4))
+    found = [FULL_NODE.draw(rng, round(rng.uniform(0.0, 40.0), 2), nodes) for _ in range(count)]
+    for cpu in rng.choice((("100m",), ("250m",), ("100m", "500m"), ("500m", "100m"))):
+        at = round(rng.uniform(3.0, _DISTURBED), 2)
+        found.append(Action("set-requests", at=at, args={"cpu": cpu}))
+    return found
 
 
 def _unanswered_hooks(rng: random.Random) -> list[Action]:

@@ -68,6 +68,10 @@ def _resized() -> Object:
     return made
 
 
+def _sized(cpu: str) -> Object:
+    return {"name": "agent", "image": "agent:v1", "resources": {"requests": {"cpu": cpu}}}
+
+
 _HOOKED: Final[Object] = {
     "lifecycle": {"preDelete": {"labelsHandler": {"hook": "yes"}}},
     "labels": {"hook": "yes"},
@@ -143,6 +147,12 @@ _ALL: Final = {
         daemonset(rolling={"maxUnavailable": 1}),
         set_image(8.0, "agent:never-ready"),
         set_image(16.0, "agent:v1"),
+    ),
+    "full-node": _scenario(
+        "a node that has no room for the new pod keeps the old one until there is room",
+        daemonset(rolling={"maxUnavailable": 1}, template={"containers": [_sized("100m")]}),
+        at(6.0, "fill-node", 10.0, node=1, free=20),
+        at(8.0, "set-requests", cpu="150m"),
     ),
     "pre-delete-hook": _scenario(
         "pods wait for the program behind their hook",
