@@ -37,8 +37,10 @@ up: $(RUNNING) ## Start an embedded cluster of 6 nodes for kubectl; Ctrl-C stops
 	@$(BIN)/everynode up --nodes 6 --speed 20
 
 # ONLY narrows it down: `make test ONLY=kubernetes` runs the tests that compare with real Kubernetes, `ONLY="not kubernetes"` all the rest.
+# Tests wait for clusters far more than they compute, so that there are two processes for each core.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * os.cpu_count())')
 test: $(STAMP) ## Run the tests; those that compare with real Kubernetes too, where `make kubernetes` has been run
-	$(BIN)/pytest -q -n auto --dist loadgroup $(if $(ONLY),-m "$(ONLY)")
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(if $(ONLY),-m "$(ONLY)")
 
 # Branch coverage of src, in one process and 30 minutes at most. COVERED_TESTS narrows it down: `make coverage COVERED_TESTS=tests/api`.
 # Fuzzing is left out: it takes long and covers what other tests cover.

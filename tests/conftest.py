@@ -14,6 +14,7 @@ from tests.support.kubernetes import running
 # A shell that runs the tests in the background has them ignore Ctrl-C, and everything they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+_LONG = 300.0  # seconds; only tests that take a minute or more may take more
 _WORTH_A_LINE = 60.0  # seconds of all tests together
 
 
@@ -35,7 +36,9 @@ def api_server() -> Iterator[ControlPlane]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share an API server run in one process, so that one server is enough.
 
-    The first of them waits until it has started, and all of them may have a busy machine.
+    The first of them waits until it has started, and all of them may have a busy machine. Tests
+    that may take longest come first, so that none is left for one process alone at the end; xdist
+    begins with those of a group in any case.
     """
     for item in items:
         needed = getattr(item, "fixturenames", ())
@@ -43,6 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("api-server"))
         if item.get_closest_marker("kubernetes") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(300))
+    items.sort(key=_is_short)
+
+
+def _is_short(item: pytest.Item) -> bool:
+    limit = item.get_closest_marker("timeout")
+    return limit is None or limit.args[0] <= _LONG
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

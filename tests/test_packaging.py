@@ -43,7 +43,7 @@ def run(programs: Path, *command: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -33,7 +33,7 @@ _LEFT_OUT: Final = frozenset(
     for mark in ("", "f:")
     for name in ("serviceAccount", "serviceAccountName", "description", "time", "disruptedPods")
 )
-_PATIENCE: Final = 60.0
+_PATIENCE: Final = 120.0
 
 
 class Memory:

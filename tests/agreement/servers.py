@@ -14,7 +14,7 @@ from yarl import URL
 
 from tests.agreement.question import Question
 
-_PATIENCE: Final = aiohttp.ClientTimeout(total=60.0)
+_PATIENCE: Final = aiohttp.ClientTimeout(total=120.0)
 _HEADERS: Final = ("Content-Type", "Warning", "Retry-After")
 END: Final = "end"  # the annotation by which the last event of a watch is known
 
@@ -95,7 +95,7 @@ class Watching:
     async def events(self) -> list[Any]:
         """Every event until the one of an object that carries the annotation of the end."""
         found = []
-        async with self._response, asyncio.timeout(60):
+        async with self._response, asyncio.timeout(120):
             while line := await self._response.content.readline():
                 event = json.loads(line)
                 found.append(event)

@@ -55,7 +55,7 @@ async def run(*command: str, environment: dict[str, str], until: str = "") -> st
     )
     assert process.stdout is not None
     seen = []
-    while line := await asyncio.wait_for(process.stdout.readline(), 40):
+    while line := await asyncio.wait_for(process.stdout.readline(), 120):
         seen.append(line.decode())
         if until and until in seen[-1]:
             process.terminate()

@@ -81,7 +81,7 @@ def _wait(up: Up, name: str, state: str) -> None:
             found = await find_daemonset(cluster, name)
             live = LiveSnapshot(cluster.client.transport, cluster.clock, found.ds)
             watching = asyncio.create_task(live.run())
-            async with asyncio.timeout(50):
+            async with asyncio.timeout(120):
                 while not (live.begun and _state(live, cluster) == state):
                     live.changed.clear()
                     await live.changed.wait()

@@ -86,7 +86,7 @@ async def viewing(up: Up, *namespaces: str, token: str = "") -> AsyncIterator[Vi
 
 async def test_the_list_and_the_grid_say_what_the_commands_say(rollouts: Up) -> None:
     async with viewing(rollouts) as viewer:
-        async with viewer.stream("/api/sets/stream") as events, asyncio.timeout(30):
+        async with viewer.stream("/api/sets/stream") as events, asyncio.timeout(60):
             # The controller writes its status a moment after it has decided.
             while _states((await anext(events))["data"]) != EXPECTED:
                 pass
@@ -129,7 +129,7 @@ async def test_a_viewer_that_comes_back_gets_what_it_missed_and_no_snapshot(roll
             revision = await _first_revision(viewer, "done")
             patch = verbs.patch(REVISIONS, revision, body, namespace="default")
             await viewer.client.write(patch, bytes)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while (cause or "") not in _causes(watched.feed):
                     await watched.feed._news.wait()
         async with viewer.stream(path, **{"Last-Event-ID": first["id"]}) as events:
@@ -148,7 +148,7 @@ async def test_the_last_viewer_ends_the_watch(rollouts: Up) -> None:
         async with viewer.stream("/api/set/ads/default/done/stream") as events:
             await anext(events)
             [watched] = viewer.dashboard.feeds._feeds.values()
-        await asyncio.wait([watched.running], timeout=30)
+        await asyncio.wait([watched.running], timeout=60)
         assert watched.running.cancelled()
         assert len(viewer.dashboard.feeds) == 0
 

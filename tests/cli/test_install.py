@@ -286,7 +286,7 @@ class TestRealKubernetes:
             installed.kubectl(*bind, f"--clusterrole={role}", f"--user={role}er")
         # The view is joined to edit last.
         rule = "{.rules[?(@.resources[0]=='daemonsets/status')].apiGroups[0]}"
-        wait = (f"--for=jsonpath={rule}=apps.kruise.io", "--timeout=30s")
+        wait = (f"--for=jsonpath={rule}=apps.kruise.io", "--timeout=90s")
         installed.kubectl("wait", "clusterrole", "edit", *wait)
         assert installed.may("viewer", "list", "daemonsets.apps.kruise.io")
         assert not installed.may("viewer", "create", "daemonsets.apps.kruise.io")

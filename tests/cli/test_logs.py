@@ -27,7 +27,7 @@ def run(up: Up, path: Path | str, *arguments: str) -> subprocess.CompletedProces
     words = [sys.executable, "-m", "everynode", name, "--kubeconfig", str(up.kubeconfig), *rest]
     environment = {**os.environ, "PATH": str(path)}
     return subprocess.run(
-        words, capture_output=True, text=True, timeout=50, check=False, env=environment
+        words, capture_output=True, text=True, timeout=120, check=False, env=environment
     )
 
 

@@ -51,7 +51,7 @@ def test_it_serves_a_cluster_that_was_started_without_a_controller(up: Up) -> No
         until_ready(up, DAEMONSETS, "native", 3)
         until_ready(up, ADVANCED, "advanced", 3)
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30)[1] == b""
+        assert process.communicate(timeout=120)[1] == b""
     assert process.returncode == 0
 
 
@@ -64,7 +64,7 @@ def test_without_a_scheduler_it_creates_pods_with_a_node_name(up: Up) -> None:
         until_ready(up, ADVANCED, "bound", 3)
         [pods] = ask(up, verbs.list_page(PODS))
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=30)
+        process.wait(timeout=120)
     schedulers = [
         pod["spec"]["schedulerName"]
         for pod in pods["items"]

@@ -116,14 +116,14 @@ def test_it_serves_both_kinds_of_daemonsets_on_as_many_nodes_as_were_asked_for(
 def test_it_serves_the_page_of_all_rollouts_until_it_stops(tmp_path: Path) -> None:
     with started(tmp_path, "--nodes", "1") as up:
         [address] = [line.split()[-1] for line in up.said if line.startswith("dashboard at ")]
-        with urlopen(f"{address}api/sets", timeout=20) as answer:
+        with urlopen(f"{address}api/sets", timeout=60) as answer:
             assert json.load(answer)["sets"] == []
         port = address.rstrip("/").rsplit(":", 1)[1]
         taken = refused("--kubeconfig", str(tmp_path / "other"), "--dashboard-port", port)
         assert taken.endswith("choose another --dashboard-port")
         assert up.stop() == (0, "")
         with pytest.raises(URLError):
-            urlopen(address, timeout=20)
+            urlopen(address, timeout=60)
 
 
 def test_it_can_leave_out_the_page(tmp_path: Path) -> None:

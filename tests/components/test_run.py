@@ -56,7 +56,7 @@ class RealCluster:
 
     async def until(self, holds: Callable[[], Any], what: str) -> None:
         """Wait for a change until something holds."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()

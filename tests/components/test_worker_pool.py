@@ -102,6 +102,6 @@ async def test_what_fails_is_reported_and_the_rest_goes_on(
     pool.put(1)
     pool.put(2)
     work = asyncio.create_task(pool.run())
-    await asyncio.wait_for(handled.wait(), 20)
+    await asyncio.wait_for(handled.wait(), 60)
     work.cancel()
     assert "ValueError: 1" in caplog.text

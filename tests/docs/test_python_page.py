@@ -36,7 +36,7 @@ def run(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProc
     environment = {"PATH": f"{python.parent}:{os.environ['PATH']}", "HOME": str(folder)}
     command = [str(python), *arguments]
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=50
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
     )
 
 

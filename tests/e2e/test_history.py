@@ -128,7 +128,7 @@ async def test_deleting_the_set_deletes_its_pods_and_revisions(play: Play, versi
         manifest = daemonset(api_version=version)
         await stage.start(manifest, 2)
         await stage.delete(kind_of(manifest), "agent")
-        await stage.until(lambda: not stage.all_pods(), "all pods are gone", patience=50.0)
+        await stage.until(lambda: not stage.all_pods(), "all pods are gone")
         await stage.until(lambda: not stage.history(), "all revisions are gone")
 
 

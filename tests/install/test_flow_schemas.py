@@ -60,7 +60,7 @@ def flow_of(plane: ControlPlane, path: str) -> str:
         },
     )
     try:
-        with urllib.request.urlopen(request, context=plane.ssl_context(), timeout=30) as answer:
+        with urllib.request.urlopen(request, context=plane.ssl_context(), timeout=120) as answer:
             return str(answer.headers[HEADER])
     except urllib.error.HTTPError as refused:  # no rights, but the header
         with refused:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -96,9 +96,10 @@ def test_an_update_is_shown_as_in_the_document(screen: Terminal) -> None:
         assert "image updated" in shown(screen, SET_IMAGE)
         check_rollout(shown(screen, "kubectl rollout status ds nginx-ds").splitlines())
         after = check_pods(shown(screen, "kubectl get pod -o wide"))
+        rest = read_until_running(watch.stdout, set(after.values()))
     finally:
         watch.terminate()
-        rest, _ = watch.communicate(timeout=10)
+        watch.communicate()
     check_watch(rest, before, after)
     assert re.sub(" +\n", "\n", shown(screen, "kubectl rollout history daemonset nginx-ds")) == (
         f"{HISTORY}\n"
@@ -129,9 +130,20 @@ def check_rollout(lines: list[str]) -> None:
     assert told == ROLLED_OUT[-len(told) :]
 
 
-def check_watch(output: str, before: dict[str, str], after: dict[str, str]) -> None:
+def read_until_running(output: Iterable[str], pods: set[str]) -> list[str]:
+    """The lines of a watch until it has shown all of these pods as running."""
+    lines: list[str] = []
+    for text in output:
+        lines.append(text.rstrip("\n"))
+        pods -= {line.pod for line in [Line.of(text)] if line.status == "Running"}
+        if not pods:
+            break
+    return lines
+
+
+def check_watch(output: list[str], before: dict[str, str], after: dict[str, str]) -> None:
     """Node after node: the old pod ends, the new one is pending, bound, created, running."""
-    lines = [Line.of(text) for text in output.splitlines() if text.endswith("<none>")]
+    lines = [Line.of(text) for text in output if text.endswith("<none>")]
     # A pod that is Terminating stops being ready on the way: of repeated lines the last counts.
     told = [
         list(same)[-1]

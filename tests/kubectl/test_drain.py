@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(900)
 NODE = "node-0002"
 SET = "daemonsets.apps.kruise.io/agent"
 ON_NODE = f"--field-selector spec.nodeName={NODE}"
-DRAIN = f"kubectl drain {NODE} --ignore-daemonsets --timeout=60s"
+DRAIN = f"kubectl drain {NODE} --ignore-daemonsets --timeout=120s"
 # kubectl up to 1.31 looks for a native DaemonSet of that name; newer ones check the API group.
 OLD = """\
 node/NODE cordoned
@@ -45,7 +45,7 @@ class Session:
         self.space = f"drain-{cluster}-{'old' if self.is_old else 'new'}"
         self.type(f"kubectl create namespace {self.space}")
         self.type("kubectl apply -f agent.yaml")
-        self.type(f"kubectl wait {SET} --for=condition=Complete --timeout=60s")
+        self.type(f"kubectl wait {SET} --for=condition=Complete --timeout=120s")
 
     def type(self, line: str, code: int = 0) -> str:
         typed = self._terminal.type(line, self.space)
@@ -61,7 +61,7 @@ class Session:
 
     def settled(self) -> dict[str, Any]:
         """The one pod on the node, once all five are Ready."""
-        self.type(f"kubectl wait {SET} --for=condition=Complete --timeout=60s")
+        self.type(f"kubectl wait {SET} --for=condition=Complete --timeout=120s")
         [pod] = self.pods()
         return pod
 
@@ -86,7 +86,7 @@ def play(session: Session) -> None:
     assert session.settled()["metadata"]["uid"] == again["uid"]
     session.type(f"kubectl uncordon {NODE}")
     session.type(f"kubectl delete {SET} --cascade=foreground")
-    session.type("kubectl wait pod --all --for=delete --timeout=60s")
+    session.type("kubectl wait pod --all --for=delete --timeout=120s")
 
 
 def test_an_evicted_pod_comes_back_once_at_its_revision(terminal: Terminal) -> None:

@@ -61,7 +61,7 @@ def test_logs_say_that_nothing_really_runs(terminal: Terminal) -> None:
     for line in (
         f"kubectl create namespace {space}",
         "kubectl run single --image=single:1",
-        "kubectl wait pod/single --for=condition=Ready --timeout=60s",
+        "kubectl wait pod/single --for=condition=Ready --timeout=120s",
     ):
         typed = terminal.type(line, space)
         assert typed.code == 0, str(typed)

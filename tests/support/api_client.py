@@ -87,7 +87,7 @@ class Watching:
         self.stream = stream
 
     async def event(self) -> tuple[str, Object]:
-        line = await asyncio.wait_for(self.stream.readline(), 5)
+        line = await asyncio.wait_for(self.stream.readline(), 60)
         assert line, "the watch has ended"
         event = json.loads(line)
         return event["type"], event["object"]
@@ -98,7 +98,7 @@ class Watching:
         return [(kind, obj["metadata"].get("name", "")) for kind, obj in found]
 
     async def ended(self) -> bool:
-        return await asyncio.wait_for(self.stream.readline(), 5) == b""
+        return await asyncio.wait_for(self.stream.readline(), 60) == b""
 
 
 class Cluster:

@@ -39,7 +39,7 @@ class Up:
     def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Stop the process; return its exit code and stderr. The rest of stdout is kept."""
         self.process.send_signal(how)
-        rest, errors = self.process.communicate(timeout=30)
+        rest, errors = self.process.communicate(timeout=120)
         self.said += rest.splitlines()
         return self.process.returncode, errors
 
@@ -59,7 +59,7 @@ def kubeconfig(folder: Path, server: str) -> str:
 def everynode(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run one CLI command in a process."""
     command = [sys.executable, "-m", "everynode", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def typed(command: click.Command, up: Up, *arguments: str) -> Result:

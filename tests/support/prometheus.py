@@ -25,7 +25,7 @@ needs_prometheus: Final = pytest.mark.skipif(
     and os.environ.get("EVERYNODE_REQUIRE_PROMETHEUS") != "1",
     reason="needs Prometheus and promtool: run hack/prometheus/install (Debian, Ubuntu)",
 )
-_PATIENCE: Final = 60.0
+_PATIENCE: Final = 120.0
 _Found = TypeVar("_Found")
 
 
@@ -57,7 +57,7 @@ class Prometheus:
     def get(self, path: str, **parameters: str) -> Any:
         """Return the data of an answer."""
         url = self._base + path + "?" + urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(url, timeout=20) as response:
+        with urllib.request.urlopen(url, timeout=60) as response:
             return json.load(response)["data"]
 
     def names(self) -> set[str]:

@@ -46,7 +46,7 @@ class RealApiServer:
             method=method,
         )
         try:
-            with urllib.request.urlopen(request, context=self._context, timeout=30) as response:
+            with urllib.request.urlopen(request, context=self._context, timeout=120) as response:
                 return Answer(response.status, json.load(response))
         except urllib.error.HTTPError as error:
             with error:

@@ -60,7 +60,7 @@ def head(server: Server, method: str, target: str, *lines: str, token: str = "")
 
 async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     """The status and the body of the next answer."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         raw = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in raw[1:] if line)
         body = await reader.readexactly(int(headers.get("content-length", "0")))
@@ -78,7 +78,7 @@ async def ask(server: Server, request: bytes) -> tuple[int, bytes]:
 
 async def closed(reader: asyncio.StreamReader) -> bool:
     """Whether the server ends the connection without another word."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         try:
             return await reader.read() == b""
         except ConnectionError:
@@ -94,7 +94,7 @@ async def test_watch_ends_with_the_connection_of_its_client(server: Server) -> N
     assert server.api.open_watches == 3
     for _, writer in wires:
         writer.transport.abort()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while server.api.open_watches or log.waiting:
             # Each answer is a round trip through the loop that hears of the ends.
             await ask(server, head(server, "GET", "/readyz"))
@@ -191,7 +191,7 @@ async def test_malformed_chunks_end_the_connection_without_a_log_line(
 ) -> None:
     reader, writer = await connect(server)
     writer.write(head(server, "POST", MAPS, "Transfer-Encoding: chunked") + b"zz\r\n{}\r\n")
-    raw = await asyncio.wait_for(reader.read(), 20)
+    raw = await asyncio.wait_for(reader.read(), 60)
     assert raw == b"" or b" 400 Bad Request" in raw
     writer.close()
     assert caplog.text == ""

@@ -87,16 +87,16 @@ async def test_watch_streams_events_as_they_happen(client: Client) -> None:
     async with client.session.get(url, headers=client.headers) as stream:
         assert stream.headers["Content-Type"].startswith("application/json")
         await client.ask("POST", MAPS, config_map("a"))
-        line = await asyncio.wait_for(stream.content.readline(), 5)
+        line = await asyncio.wait_for(stream.content.readline(), 60)
         assert json.loads(line)["type"] == "ADDED"
         await client.ask("DELETE", f"{MAPS}/a")
-        line = await asyncio.wait_for(stream.content.readline(), 5)
+        line = await asyncio.wait_for(stream.content.readline(), 60)
         assert json.loads(line)["type"] == "DELETED"
 
 
 async def test_watch_headers_come_before_the_first_event(client: Client) -> None:
     url = f"{client.server.url}{MAPS}?watch=true"
-    async with asyncio.timeout(5), client.session.get(url, headers=client.headers) as stream:
+    async with asyncio.timeout(60), client.session.get(url, headers=client.headers) as stream:
         assert stream.status == 200
 
 
@@ -109,7 +109,7 @@ async def test_stopping_ends_watches(client: Client) -> None:
     url = f"{client.server.url}{CORE}/pods?watch=true"
     async with client.session.get(url, headers=client.headers) as stream:
         client.server.api.stop()
-        assert await asyncio.wait_for(stream.content.read(), 5) == b""
+        assert await asyncio.wait_for(stream.content.read(), 60) == b""
 
 
 async def test_body_that_is_too_large_is_refused(client: Client) -> None:

@@ -79,7 +79,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 async def settled(cluster: Cluster, flavour: Flavour) -> set[str]:
     """Wait until the DaemonSet is complete; return the uids of its pods."""
-    async with asyncio.timeout(50):
+    async with asyncio.timeout(120):
         while True:
             request = verbs.get(RESOURCES[flavour], "agent", namespace="default")
             live = await cluster.client.read(request, _decode)
@@ -123,7 +123,7 @@ async def leftovers(cluster: Cluster, flavour: Flavour) -> list[str]:
     return [each for each in found if each != "/kube-root-ca.crt"]
 
 
-@pytest.mark.timeout(170)
+@pytest.mark.timeout(300)
 def test_a_migration_that_is_killed_at_any_write_goes_on(up: Up) -> None:
     async def there_and_back() -> int:
         flavour, kills = Flavour.NATIVE, 0

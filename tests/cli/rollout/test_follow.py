@@ -29,7 +29,7 @@ def screen(rollouts: Up, tmp_path: Path) -> Iterator[Screen]:
     def tmux(*arguments: str) -> str:
         command = [*base, *arguments]
         result = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=40, check=True
+            command, env=environment, capture_output=True, text=True, timeout=120, check=True
         )
         return result.stdout
 

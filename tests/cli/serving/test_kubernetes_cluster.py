@@ -87,7 +87,7 @@ def test_it_can_be_stopped_before_it_is_ready(
         until(lambda: "kube-apiserver" in descendants(process.pid).values())
         family = descendants(process.pid)
         process.send_signal(how)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
     assert not any(map(alive, family))
     assert not list(temporary.iterdir())
@@ -122,7 +122,7 @@ def test_a_component_that_cannot_start_is_named_and_nothing_is_left(
 
 def until(holds: Callable[[], bool]) -> None:
     async def look() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while not holds():
                 await SystemClock().sleep(0.05)
 

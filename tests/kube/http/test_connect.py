@@ -97,7 +97,7 @@ async def test_a_misbehaving_proxy_is_given_up_with_a_message(
 ) -> None:
     if words == "no answer in time":
         monkeypatch.setattr("everynode.kube.http.connect.CONNECT_SECONDS", 0.2)
-    async with raw_server(answer, then=then) as (proxy, _), asyncio.timeout(20):
+    async with raw_server(answer, then=then) as (proxy, _), asyncio.timeout(60):
         access = ClusterConfig(
             "https://api.example:6443", NO_CREDENTIALS, insecure=True, proxy=proxy
         )

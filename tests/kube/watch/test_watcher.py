@@ -253,7 +253,7 @@ async def test_a_missing_permission_is_named_and_tried_again() -> None:
 async def test_a_kind_that_is_not_served_is_reported_and_found_when_it_appears() -> None:
     missing = Response(404, b"404 page not found\n")
     async with watching(missing, initial(7, "a")) as world:
-        await asyncio.wait_for(world.watcher.settled(), 1)
+        await asyncio.wait_for(world.watcher.settled(), 60)
         assert (world.watcher.synced, world.watcher.missing) == (False, True)
         await world.clock.advance(1)
         assert world.notebook.told == ["replace a @7"]
