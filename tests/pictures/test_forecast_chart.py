@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from everynode.forecast.forecast import Forecast, ForecastRequest, forecast
+from everynode.forecast.answer import Forecast
+from everynode.forecast.forecast import ForecastRequest, forecast
 from everynode.forecast.prepared_manifest import with_previous_images
 from everynode.pictures.forecast_chart import Drawn, draw_forecasts
 from everynode.sim.plans.manifests import daemonset

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from everynode.api.daemonset import DaemonSet, Flavour, IntOrPercent
+from everynode.forecast.answer import Forecast
 from everynode.forecast.curve import thinned
-from everynode.forecast.forecast import Forecast
 from everynode.forecast.recording import NodeState, Recording
 
 Object = dict[str, Any]

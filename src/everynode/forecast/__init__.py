@@ -3,7 +3,7 @@
 Python programs call `forecast_rollout` (docs/python.md).
 """
 
-from everynode.forecast.forecast import Forecast, ForecastError
+from everynode.forecast.answer import Forecast, ForecastError
 from everynode.forecast.rollout import forecast_rollout
 
 __all__ = ["Forecast", "ForecastError", "forecast_rollout"]

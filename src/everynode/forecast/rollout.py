@@ -8,13 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from everynode.api.versions import flavour_of
-from everynode.forecast.forecast import (
-    KINDS,
-    Forecast,
-    ForecastError,
-    ForecastRequest,
-    forecast,
-)
+from everynode.forecast.answer import Forecast, ForecastError
+from everynode.forecast.forecast import ForecastRequest, forecast
+from everynode.forecast.played_rollout import KINDS
 from everynode.forecast.prepared_manifest import with_previous_images
 from everynode.sim.plans.plan import Timing
 

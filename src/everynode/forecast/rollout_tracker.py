@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Final
 
@@ -13,6 +13,7 @@ from everynode.api.times import seconds
 from everynode.api.versions import decode_daemonset
 from everynode.apiserver.storage.store import Change, Store
 from everynode.forecast.recording import NodeState, state_of
+from everynode.inspect.snapshot import Snapshot
 from everynode.kube.watch.decode import Decoder
 from everynode.sim.checks.oracle import Oracle
 from everynode.sim.engine.clock import SimClock
@@ -71,13 +72,20 @@ class RolloutTracker:
 
     # --- Questions -----------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """The update begins: from now on available nodes that become unavailable count as down."""
+    def begin(self, target: str = "") -> None:
+        """The update begins: from now on available nodes that become unavailable count as down.
+
+        `target` is the hash of the new revision, where pods may have it already.
+        """
         self._began = self.changed_at = self.last_pod_change = self._clock.monotonic()
         self._initially_up = frozenset(self.up)
-        self._old = frozenset(pod.hash for _, pod in self._all_pods())
-        self.updated.clear()
-        self.curve = [(0.0, 0, 0)]
+        self._old = frozenset(pod.hash for _, pod in self._all_pods()) - {target}
+        self.updated = {
+            node
+            for node in self.up
+            if any(not self.is_old(pod.hash) and self._is_up(pod) for pod in self._pods_on(node))
+        }
+        self.curve = [(0.0, len(self.updated), 0)]
 
     def states(self, silent: Collection[str]) -> dict[str, NodeState]:
         """The state of every node now; nodes without a pod are taken to be not eligible."""
@@ -113,6 +121,24 @@ class RolloutTracker:
         now = self._clock.monotonic()
         scene = ClusterState(0, now, self.nodes(), pods, {self.set.uid: self.set}, revisions)
         return Oracle(scene, self.set, self._clock.now())
+
+    def snapshot(self) -> Snapshot:
+        """All objects as they are now."""
+        assert self.set is not None
+        return Snapshot(
+            self.set,
+            tuple(self.nodes().values()),
+            tuple(pod for _, pod in self._all_pods()),
+            tuple(_decode_revision(body) for _, body in sorted(self._revisions.items())),
+        )
+
+    def _pods_on(self, node: str) -> Iterable[Pod]:
+        return self.pods.get(node, {}).values()
+
+    def _is_up(self, pod: Pod) -> bool:
+        assert self._oracle is not None
+        self._oracle.now = self._clock.now()
+        return self._oracle.is_available(pod)
 
     def _all_pods(self) -> Iterator[tuple[str, Pod]]:
         return ((node, pod) for node, pods in self.pods.items() for pod in pods.values())
@@ -156,8 +182,7 @@ class RolloutTracker:
         """Compute the state of one node again."""
         oracle, pods = self._oracle, self.pods[node].values()
         assert oracle is not None
-        oracle.now = self._clock.now()
-        up = [pod for pod in pods if oracle.is_available(pod)]
+        up = [pod for pod in pods if self._is_up(pod)]
         for pod in pods if not up and oracle.ds.min_ready_seconds else ():
             self._recount_later(node, _ready_since(pod) + oracle.ds.min_ready_seconds)
         updated = any(not self.is_old(pod.hash) for pod in up)

@@ -6,7 +6,8 @@ import pytest
 
 from everynode.cli.simulation.forecast import forecast_lines, parse_question, summary
 from everynode.errors import UserError
-from everynode.forecast.forecast import Forecast, ForecastRequest
+from everynode.forecast.answer import Forecast
+from everynode.forecast.forecast import ForecastRequest
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Timing
 

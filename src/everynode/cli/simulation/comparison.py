@@ -24,7 +24,8 @@ from everynode.cli.terminal.chart import draw
 from everynode.cli.terminal.manifest_files import display_name, read_daemonsets
 from everynode.cli.terminal.text import format_count, format_duration
 from everynode.errors import UsageError
-from everynode.forecast.forecast import FailHow, Forecast, ForecastRequest
+from everynode.forecast.answer import Forecast
+from everynode.forecast.forecast import FailHow, ForecastRequest
 
 Object = dict[str, Any]
 LETTERS: Final = "AB"

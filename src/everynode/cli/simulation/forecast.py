@@ -17,12 +17,8 @@ from everynode.cli.terminal.text import (
     parse_node_count,
 )
 from everynode.errors import UsageError, UserError
-from everynode.forecast.forecast import (
-    FailHow,
-    Forecast,
-    ForecastError,
-    ForecastRequest,
-)
+from everynode.forecast.answer import Forecast, ForecastError
+from everynode.forecast.forecast import FailHow, ForecastRequest
 from everynode.forecast.prepared_manifest import with_previous_images
 from everynode.forecast.rollout import check_versions_of_one
 from everynode.sim.plans.plan import Timing

@@ -24,7 +24,8 @@ from everynode.cli.terminal.progress import Progress
 from everynode.cli.terminal.text import format_count
 from everynode.clock import SystemClock
 from everynode.errors import UsageError, UserError
-from everynode.forecast.forecast import Forecast, ForecastError, ForecastRequest, record
+from everynode.forecast.answer import Forecast, ForecastError
+from everynode.forecast.forecast import ForecastRequest, record
 from everynode.forecast.recording import Recording
 
 Object = dict[str, Any]

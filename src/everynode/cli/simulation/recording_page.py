@@ -9,7 +9,8 @@ from everynode.cli.simulation.forecast import summary
 from everynode.cli.terminal.text import format_count, format_duration
 from everynode.dashboard.bundle import bundle
 from everynode.dashboard.export import export
-from everynode.forecast.forecast import Forecast, ForecastRequest
+from everynode.forecast.answer import Forecast
+from everynode.forecast.forecast import ForecastRequest
 from everynode.forecast.recording import Recording
 
 
