@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from everynode.cli.main import main
 from tests.support.commands import Up, kubeconfig
+from tests.support.stage import daemonset
 
 LISTS_ALL = "`everynode get -A` lists all"
 NO_SUCH = (
@@ -163,6 +165,67 @@ MISTAKES = [
     ),
     ("lint -f pod.yaml", 1, "everynode: pod.yaml holds no DaemonSet"),
     ("simulate -f pod.yaml", 1, "everynode: pod.yaml holds no DaemonSet"),
+    # Plans.
+    ("plan", 2, "Error: give the NAME of a DaemonSet, or a manifest with -f FILE"),
+    ("plan done -f pod.yaml", 2, "Error: give the NAME of a DaemonSet, or a manifest with -f FILE"),
+    ("plan nosuch", 1, NO_SUCH),
+    ("plan -f pod.yaml", 1, "everynode: pod.yaml holds no DaemonSet"),
+    ("plan -f two.yaml", 1, "everynode: two.yaml holds 2 DaemonSets (a, b): plan one at a time"),
+    (
+        "plan -f two.yaml -n other",
+        1,
+        "everynode: two.yaml holds 2 DaemonSets (a, b): plan one at a time",
+    ),
+    (
+        "plan -f elsewhere.yaml -n default",
+        2,
+        "everynode: the manifest is for namespace elsewhere, and -n says default",
+    ),
+    (
+        "plan -f twin.yaml",
+        1,
+        (
+            "everynode: the manifest is of ds/done, and namespace default has ads/done: two "
+            "DaemonSets would run; `everynode migrate ads/done` changes the kind"
+        ),
+    ),
+    (
+        "plan done --set-image agent",
+        2,
+        "everynode: --set-image agent: write CONTAINER=IMAGE, such as agent=agent:1.1",
+    ),
+    (
+        "plan done --set-image nosuch=agent:2",
+        1,
+        "everynode: there is no container nosuch; there are: agent",
+    ),
+    (
+        "plan done --max-unavailable many",
+        2,
+        "everynode: --max-unavailable many: give a number of nodes or a percentage such as 10%",
+    ),
+    (
+        "plan done --start soon",
+        2,
+        "everynode: --start soon: give a duration such as 20s, 1m30s or 2h",
+    ),
+    (
+        "plan ds/net --partition 2",
+        1,
+        (
+            "everynode: ds/net is a native DaemonSet, which has no `partition`; "
+            "`everynode convert` makes an Advanced one of it"
+        ),
+    ),
+    (
+        "plan done --max-unavailable 120%",
+        1,
+        (
+            'everynode: the new version is refused: DaemonSet.apps.kruise.io "done" is invalid: '
+            'spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "120%": '
+            "must not be greater than 100%"
+        ),
+    ),
 ]
 
 
@@ -170,6 +233,13 @@ MISTAKES = [
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "broken.yaml").write_text("a: [\n")
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+    manifests = {
+        "two.yaml": [daemonset("a"), daemonset("b")],
+        "twin.yaml": [daemonset("done", api_version="apps/v1")],
+        "elsewhere.yaml": [{**daemonset("a"), "metadata": {"name": "a", "namespace": "elsewhere"}}],
+    }
+    for name, documents in manifests.items():
+        (tmp_path / name).write_text(yaml.safe_dump_all(documents))
     (tmp_path / "without-context").write_text("apiVersion: v1\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path

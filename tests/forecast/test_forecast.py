@@ -4,13 +4,8 @@ from typing import Any
 
 import pytest
 
-from everynode.forecast.forecast import (
-    FailHow,
-    Forecast,
-    ForecastError,
-    ForecastRequest,
-    forecast,
-)
+from everynode.forecast.answer import Forecast, ForecastError
+from everynode.forecast.forecast import FailHow, ForecastRequest, forecast
 from everynode.forecast.prepared_manifest import with_previous_images
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Timing

@@ -59,6 +59,7 @@ COMMANDS: Final = {
     },
     "Look ahead": {
         "lint": LazyCommand("everynode.cli.lint", "Check manifests for mistakes and risks."),
+        "plan": LazyCommand("everynode.cli.plan", "See how a change would be rolled out here."),
         "simulate": LazyCommand("everynode.cli.simulate", "See a rollout before it happens."),
     },
     "On your own cluster": {

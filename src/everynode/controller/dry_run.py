@@ -105,7 +105,7 @@ class DryRuns:
         except NotLeader:
             raise
         except KubeError as error:
-            return _refusal(error, wanted)
+            return refusal_of(error, wanted)
         return ""
 
 
@@ -121,7 +121,8 @@ def dry_run_request(action: CreatePod, namespace: str) -> Request:
     )
 
 
-def _refusal(error: KubeError, wanted: Verification) -> str | None:
+def refusal_of(error: KubeError, wanted: Verification) -> str | None:
+    """Return why a pod is refused, empty if it is accepted; None if the answer is no verdict."""
     match error:
         case AlreadyExists():
             return ""  # admission and validation come first

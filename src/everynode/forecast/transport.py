@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +21,7 @@ from everynode.sim.history.snapshots import node_of
 
 BEHAVIOUR: Final = "sim.everynode.io/behaviour"
 _HASH: Final = keys.REVISION_HASH.encode()
+_LIFECYCLE: Final = keys.LIFECYCLE_STATE.encode()
 _json: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _pod: Final = Decoder(Pod).one
 
@@ -36,6 +38,10 @@ class ForecastTransport:
         self.writes: Counter[str] = Counter()  # by what was written
         self.failing: frozenset[str] = frozenset()  # nodes
         self.failure = "probe"  # what fails there: pull, crash or probe
+        # nodes whose old pod fails by an annotation, which an update in place is to end
+        self.mended: frozenset[str] = frozenset()
+        # called with the node of every pod that is created, deleted or moved to another version
+        self.on_take: Callable[[str], None] = lambda node: None
         self._transport = transport
         self._tracker = tracker
         self._preinstalled = preinstalled
@@ -50,6 +56,8 @@ class ForecastTransport:
         if self._begun and verbs.is_write(request):
             if ("dryRun", "All") not in request.query:
                 self.writes[_write_kind(request.path)] += 1
+                if _takes_pod(request):
+                    self.on_take(self._node_of(request))
             request = self._with_failure(request)
         elif request.method == "POST" and request.path.endswith("/pods"):
             return await self._preinstalled.create_running(request)
@@ -64,22 +72,40 @@ class ForecastTransport:
         await self._transport.close()
 
     def _with_failure(self, request: Request) -> Request:
-        if not self.failing or "/pods" not in request.path or _HASH not in request.body:
+        if not (self.failing or self.mended) or "/pods" not in request.path:
+            return request
+        if _HASH not in request.body:
             return request
         body = _json(request.body) if request.body[:1] == b"{" else {}
         metadata = body.get("metadata") or {}
         hash = (metadata.get("labels") or {}).get(keys.REVISION_HASH, "")
-        if not hash or self._tracker.is_old(hash) or self._node_of(request) not in self.failing:
+        failure = self._failure_on(self._node_of(request))
+        if not hash or self._tracker.is_old(hash) or not failure:
             return request
-        annotations = {**(metadata.get("annotations") or {}), BEHAVIOUR: f"fail={self.failure}"}
+        annotations = {**(metadata.get("annotations") or {}), BEHAVIOUR: f"fail={failure}"}
         body["metadata"] = {**metadata, "annotations": annotations}
         return replace(request, body=msgspec.json.encode(body))
+
+    def _failure_on(self, node: str) -> str:
+        """What fails in pods of the new version on a node; empty if nothing is said about it."""
+        if node in self.failing:
+            return self.failure
+        return "none" if node in self.mended else ""
 
     def _node_of(self, request: Request) -> str:
         """The node of the pod that a request creates or patches."""
         if request.method == "POST":
             return node_of(_pod(request.body))
         return self._tracker.node_of(request.path.rpartition("/")[2])
+
+
+def _takes_pod(request: Request) -> bool:
+    """Whether a write creates a pod, takes one, or begins to change it in place."""
+    if "/pods" not in request.path:
+        return False
+    if request.method in ("POST", "DELETE"):
+        return True
+    return _HASH in request.body or _LIFECYCLE in request.body
 
 
 def _write_kind(path: str) -> str:

@@ -44,7 +44,11 @@ def explain_node(evaluation: Evaluation, node: str, now: float) -> Explanation |
     pods = OwnPods(evaluation.pods.get(node, ())).all
     facts: list[Fact] = []
     if made is not None:
-        facts += [_eligible(made), _scope(evaluation, made), _revision(evaluation, made, row)]
+        facts += [
+            _eligible(made),
+            explain_scope(evaluation, made),
+            _revision(evaluation, made, row),
+        ]
     facts += [_describe_pod(evaluation, pod, now) for pod in pods] or [Fact("pod", "none")]
     facts += _waits(evaluation, row)
     return Explanation(row, tuple(facts), pods)
@@ -58,7 +62,8 @@ def _eligible(made: Assessment) -> Fact:
     return Fact("eligible", f"no: {found.reason}{kept}", "r4")
 
 
-def _scope(evaluation: Evaluation, made: Assessment) -> Fact:
+def explain_scope(evaluation: Evaluation, made: Assessment) -> Fact:
+    """Return whether partition, selector and pause let the update reach a node."""
     plan, fleet = evaluation.plan, evaluation.fleet
     strategy = plan.ds.strategy
     if not plan.rolling:

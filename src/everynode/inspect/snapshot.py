@@ -25,7 +25,7 @@ from everynode.kube.resources import NODES, PODS, REVISIONS, Resource
 from everynode.kube.verbs import EVERYTHING, ListOptions
 from everynode.kube.watch.decode import Decoder
 
-T = TypeVar("T", Node, Pod, ControllerRevision)
+T = TypeVar("T")
 Owned = TypeVar("Owned", Pod, ControllerRevision)
 _LIST_ATTEMPTS: Final = 3  # a page token expires while a large list is read slowly
 
@@ -52,15 +52,17 @@ class SnapshotReader:
     async def read(self, ds: DaemonSet) -> Snapshot:
         """Return the snapshot of a DaemonSet; raises KubeError for anything but a missing right."""
         if self._nodes is None:
-            self._nodes = asyncio.create_task(self._list(NODES, Decoder(Node).one, EVERYTHING))
+            self._nodes = asyncio.create_task(
+                list_all(self._client, NODES, Decoder(Node).one, EVERYTHING)
+            )
         options = selected_by(ds)
         if options is None:  # the selector is empty or invalid: the DaemonSet can own nothing
             return Snapshot(ds, _found(await self._nodes), (), ())
         labelled = ListOptions(namespace=ds.namespace, labels=f"{options.labels},{REVISION_HASH}")
         nodes, pods, revisions = await asyncio.gather(
             self._nodes,
-            self._list(PODS, self._pod, labelled),
-            self._list(REVISIONS, self._revision, options),
+            list_all(self._client, PODS, self._pod, labelled),
+            list_all(self._client, REVISIONS, self._revision, options),
         )
         return Snapshot(
             ds,
@@ -76,8 +78,8 @@ class SnapshotReader:
         if options is None:
             return Snapshot(ds, None, (), ())
         labelled = ListOptions(namespace=ds.namespace, labels=f"{options.labels},{REVISION_HASH}")
-        revisions = await self._list(REVISIONS, self._revision, options)
-        pods = await self._list(PODS, self._pod, labelled) if with_pods else ()
+        revisions = await list_all(self._client, REVISIONS, self._revision, options)
+        pods = await list_all(self._client, PODS, self._pod, labelled) if with_pods else ()
         return Snapshot(
             ds,
             None,
@@ -86,19 +88,20 @@ class SnapshotReader:
             tuple([each for each in (revisions, pods) if isinstance(each, str)]),
         )
 
-    async def _list(
-        self, resource: Resource, decode: Callable[[bytes], T], options: ListOptions
-    ) -> tuple[T, ...] | str:
-        """Return the objects, or the permission that is missing."""
-        for attempt in range(_LIST_ATTEMPTS):
-            try:
-                return tuple(await self._client.read_all(resource, decode, options=options))
-            except Forbidden as error:
-                return missing_permission(error)
-            except Gone:
-                if attempt == _LIST_ATTEMPTS - 1:
-                    raise
-        raise AssertionError("unreachable")
+
+async def list_all(
+    client: Client, resource: Resource, decode: Callable[[bytes], T], options: ListOptions
+) -> tuple[T, ...] | str:
+    """Return the objects, or the permission that is missing; raises other KubeErrors."""
+    for attempt in range(_LIST_ATTEMPTS):
+        try:
+            return tuple(await client.read_all(resource, decode, options=options))
+        except Forbidden as error:
+            return missing_permission(error)
+        except Gone:
+            if attempt == _LIST_ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
 
 
 def _found(answer: tuple[T, ...] | str) -> tuple[T, ...] | None:
@@ -107,10 +110,11 @@ def _found(answer: tuple[T, ...] | str) -> tuple[T, ...] | None:
 
 def owned_by(ds: DaemonSet, items: Iterable[Owned]) -> tuple[Owned, ...]:
     """Return the pods or revisions that the DaemonSet controls."""
-    return tuple([item for item in items if _controls(ds, item)])
+    return tuple([item for item in items if controls(ds, item)])
 
 
-def _controls(ds: DaemonSet, item: Pod | ControllerRevision) -> bool:
+def controls(ds: DaemonSet, item: Pod | ControllerRevision) -> bool:
+    """Whether the DaemonSet controls a pod or revision."""
     controller = item.metadata.controller
     return (
         controller is not None

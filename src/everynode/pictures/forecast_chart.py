@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from everynode.forecast.curve import Point, thinned
 from everynode.forecast.answer import Forecast
+from everynode.forecast.curve import Point, thinned
 from everynode.pictures.svg import MARGIN, WIDTH, Svg, timecode, wrapped
 
 _LEFT: Final = 62

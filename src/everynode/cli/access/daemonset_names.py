@@ -88,7 +88,9 @@ async def find_daemonset(cluster: Cluster, text: str) -> FoundDaemonSet:
     """
     wanted = parse_name(text)
     flavours = [wanted.flavour] if wanted.flavour else list(RESOURCES)
-    answers = await asyncio.gather(*(_read(cluster, flavour, wanted.name) for flavour in flavours))
+    answers = await asyncio.gather(
+        *(read_daemonset(cluster, flavour, wanted.name) for flavour in flavours)
+    )
     found = [answer for answer in answers if isinstance(answer, FoundDaemonSet)]
     if len(found) > 1:
         return _ask_which(cluster, wanted.name, found)
@@ -132,9 +134,10 @@ async def _list(
         return missing_permission(error)
 
 
-async def _read(
+async def read_daemonset(
     cluster: Cluster, flavour: Flavour, name: str
 ) -> FoundDaemonSet | Forbidden | NotServed | None:
+    """Return the DaemonSet of that kind and name, why it cannot be read, or None."""
     request = verbs.get(RESOURCES[flavour], name, namespace=cluster.namespace)
     try:
         raw = await cluster.client.read(request, bytes)
@@ -183,7 +186,7 @@ async def _of_other_kind(cluster: Cluster, wanted: DaemonSetName) -> FoundDaemon
     if wanted.flavour is None:
         return None
     [other] = [flavour for flavour in RESOURCES if flavour is not wanted.flavour]
-    answer = await _read(cluster, other, wanted.name)
+    answer = await read_daemonset(cluster, other, wanted.name)
     return answer if isinstance(answer, FoundDaemonSet) else None
 
 

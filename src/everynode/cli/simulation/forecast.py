@@ -98,7 +98,7 @@ def forecast_lines(question: ForecastRequest, answer: Forecast, *, assumed: bool
         yield line, {"fg": "green"} if "│" in line else {}
     yield "", {}
     yield summary(answer), {"bold": True, "fg": ending_colour(answer)}
-    for word, text in _figures(answer):
+    for word, text in figures(answer):
         yield f"  {word:<10} {text}", {}
     advice = _advice(answer)
     if advice:
@@ -215,7 +215,8 @@ def _hold_reason(answer: Forecast) -> str:
     return f"the selector leaves out {format_count(answer.held, 'node')}"
 
 
-def _figures(answer: Forecast) -> Iterator[tuple[str, str]]:
+def figures(answer: Forecast) -> Iterator[tuple[str, str]]:
+    """Yield the figures of a forecast, each with a word for it."""
     promised = 0 if answer.surging else answer.budget
     kept = "" if answer.most_down - answer.removed <= promised else ": BROKEN"
     yield "down", f"at most {answer.most_down:,} at once, promised {promised:,}{kept}"

@@ -42,9 +42,9 @@ def print_forecasts(options: dict[str, Any]) -> None:
     posed = parse_questions(manifests, options)
     played = [_play(each.question) for each in posed]
     if options["html"] is not None:
-        _write("--html", options["html"], _page(posed, played))
+        write_output("--html", options["html"], _page(posed, played))
     if options["svg"] is not None:
-        _write("--svg", options["svg"], _chart(posed, played))
+        write_output("--svg", options["svg"], _chart(posed, played))
     answers = [answer for answer, _ in played]
     match output:
         case "json":
@@ -117,7 +117,8 @@ def _page(posed: Sequence[Posed], played: Sequence[_Played]) -> str:
     return page_of(posed[0].question, *played[0])
 
 
-def _write(option: str, path: Path, text: str) -> None:
+def write_output(option: str, path: Path, text: str) -> None:
+    """Write a file that an option names; raises UserError."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

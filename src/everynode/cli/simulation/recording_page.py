@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from everynode.api.daemonset import DaemonSet
 from everynode.api.versions import decode_daemonset
 from everynode.cli.simulation.forecast import summary
 from everynode.cli.terminal.text import format_count, format_duration
@@ -16,20 +17,24 @@ from everynode.forecast.recording import Recording
 
 def page_of(question: ForecastRequest, answer: Forecast, recording: Recording) -> str:
     """Return the page of a forecast."""
-    facts = [
-        {"title": title, "value": value, "note": note}
-        for title, value, note in _facts(question, answer)
-    ]
-    ds = decode_daemonset(question.new)
-    return bundle(export(answer, recording, ds, facts=facts, summary=summary(answer)))
-
-
-def _facts(question: ForecastRequest, answer: Forecast) -> Iterator[tuple[str, str, str]]:
-    timing = question.timing
+    timing, ds = question.timing, decode_daemonset(question.new)
     paces = (
         f"{format_duration(timing.pull)} to pull, {format_duration(timing.start)} to start, "
         f"{format_duration(timing.stop)} to stop"
     )
+    return recording_page(ds, answer, recording, paces=paces)
+
+
+def recording_page(ds: DaemonSet, answer: Forecast, recording: Recording, *, paces: str) -> str:
+    """Return the page that plays a recording; `paces` says how long a pod takes."""
+    facts = [
+        {"title": title, "value": value, "note": note}
+        for title, value, note in _facts(answer, paces)
+    ]
+    return bundle(export(answer, recording, ds, facts=facts, summary=summary(answer)))
+
+
+def _facts(answer: Forecast, paces: str) -> Iterator[tuple[str, str, str]]:
     yield "Takes", format_duration(answer.seconds), paces
     yield "Most down at once", f"{answer.most_down:,}", f"on {format_count(answer.nodes, 'node')}"
     if answer.updated and answer.seconds:

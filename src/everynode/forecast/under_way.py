@@ -1,0 +1,62 @@
+"""Under way: how a pod of a real cluster goes on in a simulated one, in the simulator's words.
+
+A pod that is starting or stopping needs the rest of its time. One that fails goes on failing, until
+the new version comes. Pure functions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everynode.api import keys
+from everynode.api.objects import Pod
+from everynode.api.times import seconds
+from everynode.decide.node.availability import is_ready
+from everynode.forecast.durations import begun_at
+
+_PULL_REASONS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
+_NORMAL_REASONS: Final = ("", "ContainerCreating", "PodInitializing")
+_PATIENCE: Final = 60.0  # seconds that a pod may be late and still count as starting
+_SOON: Final = 1.0
+
+
+def describe_pod(pod: Pod, now: float, *, grace: float, start: float, stop: float) -> str:
+    """Return the behaviour of a pod for the simulated kubelet; empty if nothing is special.
+
+    `start` and `stop` are what a pod of the DaemonSet takes in all, `grace` what this one was
+    given to end.
+    """
+    if pod.metadata.deletion_timestamp is not None:
+        deleted = seconds(pod.metadata.deletion_timestamp) - grace
+        return f"stop={_rest(stop, deleted, now):.3f}"
+    if pod.finished or is_ready(pod):
+        return ""
+    failure = failure_of(pod)
+    if failure:
+        return f"fail={failure}"
+    begun = begun_at(pod)
+    if begun is None or now - begun > 2 * start + _PATIENCE:
+        return "fail=probe"
+    rest = _rest(start, begun, now)
+    running = any(each.state.running is not None for each in pod.status.container_statuses)
+    return f"ready={rest:.3f}" if running else f"start={rest:.3f} ready=0"
+
+
+def failure_of(pod: Pod) -> str:
+    """Return what fails in a pod that is not Ready: pull or crash; empty if it may only be slow."""
+    for status in pod.status.container_statuses:
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason not in _NORMAL_REASONS:
+            crashed = waiting.reason not in _PULL_REASONS and status.restart_count > 0
+            return "crash" if crashed or waiting.reason == "CrashLoopBackOff" else "pull"
+        if status.state.terminated is not None or status.restart_count > 0:
+            return "crash" if keys.INPLACE_UPDATE_READY not in _gates(pod) else ""
+    return ""
+
+
+def _gates(pod: Pod) -> set[str]:
+    return {gate.condition_type for gate in pod.spec.readiness_gates}
+
+
+def _rest(takes: float, since: float, now: float) -> float:
+    return max(_SOON, takes - max(0.0, now - since))
