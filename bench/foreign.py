@@ -96,7 +96,7 @@ class Player:
         return stream
 
     def is_done(self) -> bool:
-        """Whether everything there is to say has been said."""
+        """Whether all objects have been delivered."""
         return self.pods is not None and self.pods.exhausted
 
     async def close(self) -> None:
@@ -119,7 +119,7 @@ def _line(kind: str, pod: dict[str, Any], version: int) -> bytes:
 
 
 async def hold(foreign: int) -> None:
-    """Take in everything, say so, and stay until told."""
+    """Read everything, report it, and stay until stopped."""
     player = Player(foreign)
     clock = SystemClock()
     task = asyncio.ensure_future(Controller(player, clock, ControllerOptions(native=True)).run())

@@ -35,7 +35,7 @@ class MeasuredController:
         return read_process(self.process.pid)
 
     async def writes(self) -> Counter[str]:
-        """What it has written so far, by verb and as far as it tells by resource."""
+        """Its writes so far, by verb and, where it reports that, by resource."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         tls = ssl.create_default_context()
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE  # its own certificate

@@ -1,4 +1,4 @@
-"""What all tests share: real control planes, and at the end what was skipped and what took long."""
+"""Fixtures of all tests: real control planes; and a summary of skipped and slow tests."""
 
 from __future__ import annotations
 

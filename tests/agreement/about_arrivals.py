@@ -1,4 +1,4 @@
-"""Questions whose addresses, numbers, tokens and bodies are odd before anything is asked."""
+"""Questions with unusual paths, numbers, tokens and bodies."""
 
 from __future__ import annotations
 

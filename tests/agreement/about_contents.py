@@ -1,4 +1,4 @@
-"""Questions with contents that are odd on purpose: numbers, times, texts and sets of fields."""
+"""Questions with unusual contents: numbers, times, texts and sets of fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about custom kinds: their definitions, and the objects of what was defined."""
+"""Questions about CustomResourceDefinitions and their objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about what is written into fields: unknown ones, names that are made, protobuf."""
+"""Questions about fields: unknown ones, generated names, protobuf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about answers in other forms, to writes and reviews, and how long they may take."""
+"""Questions about other representations, responses to writes and reviews, and timeouts."""
 
 from __future__ import annotations
 

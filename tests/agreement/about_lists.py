@@ -1,4 +1,4 @@
-"""Questions about lists: selectors, pages, points in time, and the forms they come in."""
+"""Questions about lists: selectors, pages, resource versions and representations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about patches in all their kinds, and about who owns which field."""
+"""Questions about patches of all formats, and about field ownership."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about pods: making, changing, binding, evicting and deleting them."""
+"""Questions about pods: create, update, bind, evict and delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about quotas, network policies and flow schemas, which are kept."""
+"""Questions about quotas, network policies and flow schemas, which are stored."""
 
 from __future__ import annotations
 

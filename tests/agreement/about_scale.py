@@ -1,4 +1,4 @@
-"""Questions about how many pods a workload wants."""
+"""Questions about the scale subresource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about the other kinds, and about things that are not there."""
+"""Questions about the other kinds, and about objects that do not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about watches: from where they begin, what they see, and how they are refused."""
+"""Questions about watches: where they start, their events, and how they are refused."""
 
 from __future__ import annotations
 

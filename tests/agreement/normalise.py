@@ -37,7 +37,7 @@ _PATIENCE: Final = 120.0
 
 
 class Memory:
-    """What one server has said so far."""
+    """The responses of one server so far."""
 
     def __init__(self, space: str) -> None:
         self._words = {"NS": space}
@@ -134,12 +134,12 @@ class Conversation:
             real, ours = await asyncio.gather(*(_answer(*party, each) for party, each in asked))
             same = (real[0] < 400) is (ours[0] < 400) if question.differs else real == ours
             if not same:
-                self.differences.append(f"{question}\n{_told(real, ours)}")
+                self.differences.append(f"{question}\n{difference_text(real, ours)}")
 
     async def watch(
         self, before: Sequence[Question], watches: Sequence[Question], then: Sequence[Question]
     ) -> None:
-        """Begin some watches, change something, and compare what each watch has told."""
+        """Begin some watches, change something, and compare the events of each watch."""
         await self.hold(before)
         under_way = [
             [await server.watch(memory.fill_in(watch)) for watch in watches]
@@ -152,11 +152,11 @@ class Conversation:
                 for watching, (_, memory) in zip(both, self._parties, strict=True)
             ]
             if real != ours:
-                self.differences.append(f"{watch}\n{_told(real, ours)}")
+                self.differences.append(f"{watch}\n{difference_text(real, ours)}")
 
 
 def _counts(event: Any) -> bool:
-    """Bookmarks come when they come, all but the one that ends the initial events."""
+    """Drop bookmarks, whose times differ, except the one that ends the initial events."""
     annotations = at(event, "object.metadata.annotations") or {}
     return event["type"] != "BOOKMARK" or "k8s.io/initial-events-end" in annotations
 
@@ -173,7 +173,7 @@ async def _answer(server: Server, memory: Memory, question: Question) -> tuple[i
     return answer.status, memory.plain(answer.headers), memory.plain(body)
 
 
-def _told(real: Any, ours: Any) -> str:
+def difference_text(real: Any, ours: Any) -> str:
     """Both answers, shortened to where they part."""
     return "\n".join(_parting(real, ours, ""))
 

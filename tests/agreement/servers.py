@@ -1,4 +1,4 @@
-"""The two servers that are asked the same: each by HTTPS, with its token, as any client would."""
+"""The two servers that get the same requests: each by HTTPS with its token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ END: Final = "end"  # the annotation by which the last event of a watch is known
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server said."""
+    """The response of a server."""
 
     status: int
     headers: dict[str, str]
@@ -78,7 +78,7 @@ class Server:
             return Answer(response.status, shown, await response.read())
 
     async def watch(self, question: Question) -> Watching:
-        """Begin a watch; it is heard when this returns."""
+        """Begin a watch; it is established when this returns."""
         response = await self._session.get(
             f"{self._url}{question.path}", headers=self._headers(question)
         )

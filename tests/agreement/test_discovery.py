@@ -1,4 +1,4 @@
-"""Ours offers nothing that a real server does not offer in the same words."""
+"""Discovery: the embedded server serves nothing that a real server does not describe alike."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def compare_resources(mine: list[Object], theirs: list[Object]) -> None:
         assert plain(each) == plain(same)
 
 
-async def test_versions_are_told_alike(real: Server, ours: Server) -> None:
+async def test_versions_are_the_same(real: Server, ours: Server) -> None:
     mine, theirs = await read(ours, "/version"), await read(real, "/version")
     assert set(mine) == set(theirs)
     for key in ("major", "minor", "emulationMinor", "minCompatibilityMinor"):

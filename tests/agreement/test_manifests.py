@@ -138,7 +138,7 @@ def test_the_api_server_never_lets_the_selector_change(
     assert message.endswith("field is immutable")
 
 
-def test_a_typing_error_is_told_where_we_know_all_fields(installed: RealApiServer) -> None:
+def test_a_misspelt_field_is_reported_where_all_fields_are_known(installed: RealApiServer) -> None:
     place = f"/apis/{keys.V1BETA1}/namespaces/default/daemonsets"
     strict = f"{place}?dryRun=All&fieldValidation=Strict"
     typo = daemonset(keys.V1BETA1, **rolling(maxUnavailble=2))

@@ -1,4 +1,4 @@
-"""Ours answers as a real API server does: the same questions, the same answers."""
+"""The embedded server gives the same responses to the same requests as a real one."""
 
 from __future__ import annotations
 

@@ -10,5 +10,5 @@ from tests.support.real_server import RealApiServer
 
 @pytest.fixture(scope="session")
 def real(api_server: ControlPlane) -> RealApiServer:
-    """The real API server, as one that is asked."""
+    """A client of the real API server."""
     return RealApiServer(api_server)

@@ -188,7 +188,7 @@ def test_claims_of_ephemeral_volumes_are_file_systems() -> None:
 
 
 @pytest.mark.parametrize("field", ["serviceAccount", "serviceAccountName"])
-def test_the_service_account_is_told_under_both_names(field: str) -> None:
+def test_the_service_account_is_shown_under_both_names(field: str) -> None:
     made = defaults.default_template(template_of(**{field: "robot"}))["spec"]
     assert made["serviceAccount"] == made["serviceAccountName"] == "robot"
 

@@ -1,4 +1,4 @@
-"""Where the parts of JSON begin and end can be told even where they cannot be read."""
+"""The parts of a JSON document are found even if their contents cannot be decoded."""
 
 from __future__ import annotations
 

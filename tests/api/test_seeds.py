@@ -1,4 +1,4 @@
-"""Every manifest that the product's origin prints is accepted as it is printed."""
+"""Every manifest in the original documents is accepted as it is printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorded answers, asked again of a real API server: are they still what it says?"""
+"""The recorded responses are still those of a real API server."""
 
 from __future__ import annotations
 

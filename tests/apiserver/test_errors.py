@@ -21,7 +21,7 @@ def test_messages_name_the_resource_with_its_group() -> None:
     )
 
 
-def test_every_fault_is_a_cause_and_equal_words_are_said_once() -> None:
+def test_every_fault_is_a_cause_and_equal_messages_are_reported_once() -> None:
     faults = [
         FieldError("spec.a", "Required value"),
         FieldError("spec.b", "Invalid value: 1: no"),

@@ -1,4 +1,4 @@
-"""Contents that are meant to hurt: what they would cost, and that nothing half-done is left."""
+"""Hostile contents: their cost is bounded, and no half-done write is left."""
 
 from __future__ import annotations
 

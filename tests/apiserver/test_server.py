@@ -98,7 +98,7 @@ async def test_server_says_when_its_folder_breaks(
         with pytest.raises(DataError, match="the disk is full"):
             await waiting
         assert (await client.ask("GET", MAPS))[0] == 500
-    assert caplog.text == ""  # who waits for it knows; a traceback for each request tells no more
+    assert caplog.text == ""  # the caller gets the error; a traceback for each request adds nothing
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl on the PATH")

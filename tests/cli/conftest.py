@@ -1,4 +1,4 @@
-"""One cluster with rollouts that stand in every way, for all tests that only look."""
+"""One cluster with a rollout in every state, for all tests that only read."""
 
 from __future__ import annotations
 

@@ -77,5 +77,5 @@ def test_all_files_are_printed_or_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("-f", "-", "--to", "apps/v2")])
-def test_wrong_usage_is_said_so(arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_is_reported(arguments: tuple[str, ...]) -> None:
     assert convert(*arguments).exit_code == 2

@@ -1,4 +1,4 @@
-"""Breaking and mending images of a running cluster."""
+"""`everynode image`: break and mend images of a running cluster."""
 
 from __future__ import annotations
 

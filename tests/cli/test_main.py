@@ -1,4 +1,4 @@
-"""What is said before any command is typed in full."""
+"""The command group: help, version, and commands that are not typed in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people type wrong, the one line that they read then, and the exit code."""
+"""Mistakes on the command line: the one line that is printed, and the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling nodes and images of a running cluster what to do."""
+"""`everynode node`: stop, start, drain and reboot nodes of a running cluster."""
 
 from __future__ import annotations
 

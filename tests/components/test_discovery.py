@@ -1,4 +1,4 @@
-"""Which kinds a server is found to have."""
+"""Discovery: which resources a server is found to have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many events there are."""
+"""Events of components are written at a bounded rate."""
 
 from __future__ import annotations
 

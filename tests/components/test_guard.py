@@ -1,4 +1,4 @@
-"""Whatever one object does to its handler, the others are handled."""
+"""An error in the handling of one object does not stop that of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written while requests and answers get lost."""
+"""The request queue while requests and responses are lost."""
 
 from __future__ import annotations
 

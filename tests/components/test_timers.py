@@ -1,4 +1,4 @@
-"""Things that happen later."""
+"""Timers fire in the order of their times, and may set further ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker pool: everything is handled, in order, and never too much of it at once."""
+"""The worker pool handles every item in order, a bounded number at a time."""
 
 from __future__ import annotations
 

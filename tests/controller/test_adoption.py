@@ -1,4 +1,4 @@
-"""Orphans are found, and those that may not be adopted are asked for later and later."""
+"""Orphans are found and adopted; refused adoptions are retried with a back-off."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def _status(code: int, message: str, reason: str = "") -> Response:
 
 
 class Scripted:
-    """A server that answers what it is told to; None is a broken connection."""
+    """A server that sends the given response; None is a broken connection."""
 
     def __init__(self, *answers: Response | None) -> None:
         self.answers = list(answers)

@@ -31,7 +31,7 @@ OTHER = ObjectReference("DaemonSet", "monitoring", "other", "uid-2", "apps/v1")
 
 
 class Server:
-    """Keeps events as an API server does, and fails when it is told to."""
+    """Keeps events as an API server does, and fails on request."""
 
     def __init__(self) -> None:
         self.events: dict[str, dict[str, Any]] = {}

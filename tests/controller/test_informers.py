@@ -1,4 +1,4 @@
-"""Whose an object is: a DaemonSet owns nothing outside its own namespace."""
+"""Routing of objects: a DaemonSet owns nothing outside its own namespace."""
 
 from __future__ import annotations
 

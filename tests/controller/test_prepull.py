@@ -1,4 +1,4 @@
-"""Fetching images ahead outlives whatever happens to its DaemonSet."""
+"""Pulling images ahead, while its DaemonSet changes or is deleted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.scripted_server import ManualClock, failure
 
 
 class Slow:
-    """A server that answers when it is told to."""
+    """A server that answers when the test lets it."""
 
     def __init__(self) -> None:
         self.asked: list[bytes] = []

@@ -1,4 +1,4 @@
-"""How often a workload is looked at: once for all that happens together, never without a reason."""
+"""How often a DaemonSet is reconciled: once for changes that come together, never without one."""
 
 from __future__ import annotations
 

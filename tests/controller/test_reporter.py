@@ -1,4 +1,4 @@
-"""What people are told of the pods of their DaemonSet, in the words that they know."""
+"""Log lines and Events about the pods of a DaemonSet."""
 
 from __future__ import annotations
 

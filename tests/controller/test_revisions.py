@@ -1,4 +1,4 @@
-"""Revisions are written in full view of the others; lost ones are made anew, later and later."""
+"""Revisions: written before their pods; lost ones are recreated with a back-off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process, several terms: what an earlier one began is seen by the next."""
+"""One process, several terms: writes of an earlier term are seen by the next."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Slow:
 
 
 class Stand:
-    """A cluster of three nodes in virtual time, and a controller that leads when it is told to."""
+    """Three nodes in virtual time, and a controller that leads when the test lets it."""
 
     def __init__(self, loop: SimLoop) -> None:
         self.clock = SimClock(loop, "terms")

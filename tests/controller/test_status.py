@@ -1,4 +1,4 @@
-"""A status is written when it has changed, and once; what only moves waits a moment."""
+"""A status is written once when it has changed; changes of counts alone are combined."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def test_the_next_reconcile_is_when_something_changes_with_time() -> None:
     assert (third.wake_at, third.status.available) == (None, 3)
 
 
-# --- What is said ------------------------------------------------------------------------------
+# --- Conditions -------------------------------------------------------------------------------
 
 
 def test_at_rest_nothing_is_written() -> None:

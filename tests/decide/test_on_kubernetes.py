@@ -1,4 +1,4 @@
-"""Every write that is decided about one pod or one revision, taken by a real API server."""
+"""Every decided write to one pod or revision is accepted by a real API server."""
 
 from __future__ import annotations
 

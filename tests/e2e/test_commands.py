@@ -1,4 +1,4 @@
-"""What people type to look at a rollout, on the embedded cluster and on real Kubernetes."""
+"""Commands that show a rollout, on the embedded cluster and on real Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the status says to people and tools: is it done, does it move, what does it wait for."""
+"""Conditions of the status: complete, progressing, stalled, and what nodes wait for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of one node's pod: lost, failed, ended, twice there, without room."""
+"""The pod of one node: deleted, failed, finished, duplicated, without room."""
 
 from __future__ import annotations
 

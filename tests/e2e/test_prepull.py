@@ -1,4 +1,4 @@
-"""Images are fetched ahead of an update, a few nodes at a time."""
+"""Images are pulled ahead of an update, on a few nodes at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Everynode promises where others break it."""
+"""Promises that the peers do not keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller is killed in the middle: nothing is lost, no promise is broken."""
+"""The controller is killed during a rollout: nothing is lost, no promise is broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rolling updates, as the documents this product was born from describe them."""
+"""Rolling updates, as the original documents describe them."""
 
 from __future__ import annotations
 

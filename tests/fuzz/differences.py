@@ -10,7 +10,7 @@ from tests.fuzz.requests import Asked
 
 
 @dataclass(frozen=True)
-class Told:
+class Exchange:
     """Both answers to one request, without what is different in every run."""
 
     asked: Asked
@@ -19,11 +19,11 @@ class Told:
 
     @property
     def message(self) -> str:
-        """What the real server said."""
+        """The response of the real server."""
         return str(self.real[1].get("message", "")) if isinstance(self.real[1], dict) else ""
 
 
-Applies = Callable[[Told], bool]
+Applies = Callable[[Exchange], bool]
 
 
 _IDLE: Final = (
@@ -42,7 +42,7 @@ _IDLE: Final = (
 
 
 def _about(plural: str) -> Applies:
-    return lambda told: f"/{plural}" in told.asked.path
+    return lambda exchange: f"/{plural}" in exchange.asked.path
 
 
 def _both_succeed_but_for(*parts: str) -> Applies:
@@ -59,8 +59,10 @@ def _both_succeed_but_for(*parts: str) -> Applies:
             kept["items"] = [without(item) for item in answer["items"]]
         return kept
 
-    def applies(told: Told) -> bool:
-        return told.real[0] == told.ours[0] and without(told.real[1]) == without(told.ours[1])
+    def applies(exchange: Exchange) -> bool:
+        return exchange.real[0] == exchange.ours[0] and without(exchange.real[1]) == without(
+            exchange.ours[1]
+        )
 
     return applies
 
@@ -76,73 +78,84 @@ KNOWN: Final[tuple[tuple[str, Applies], ...]] = (
     ),
     (
         "fields behind gates that are off by default are kept, where a real server drops them",
-        lambda told: (
-            _about("leases")(told)
-            and (b"preferredHolder" in told.asked.body or b'"strategy":' in told.asked.body)
+        lambda exchange: (
+            _about("leases")(exchange)
+            and (b"preferredHolder" in exchange.asked.body or b'"strategy":' in exchange.asked.body)
         ),
     ),
     (
         "the status of a definition is worked out at once, not by a controller a moment later",
-        lambda told: told.real[0] == told.ours[0] and _about("customresourcedefinitions")(told),
+        lambda exchange: (
+            exchange.real[0] == exchange.ours[0] and _about("customresourcedefinitions")(exchange)
+        ),
     ),
     (
         "a namespace has its account `default` at once; the real server runs without controllers",
-        lambda told: told.real[0] == told.ours[0] and told.asked.path.endswith("/serviceaccounts"),
+        lambda exchange: (
+            exchange.real[0] == exchange.ours[0]
+            and exchange.asked.path.endswith("/serviceaccounts")
+        ),
     ),
     (
         "of the rules on structural schemas the embedded server checks only some",
-        lambda told: (
-            told.real[0] == 422 and told.ours[0] < 300 and _about("customresourcedefinitions")(told)
+        lambda exchange: (
+            exchange.real[0] == 422
+            and exchange.ours[0] < 300
+            and _about("customresourcedefinitions")(exchange)
         ),
     ),
     (
         "of kinds that nothing here runs only some rules are checked: what is wrong is kept",
-        lambda told: (
-            told.real[0] == 422
-            and told.ours[0] < 300
-            and any(_about(plural)(told) for plural in _IDLE)
+        lambda exchange: (
+            exchange.real[0] == 422
+            and exchange.ours[0] < 300
+            and any(_about(plural)(exchange) for plural in _IDLE)
         ),
     ),
     (
         "the pods of a budget are counted when it is read; the real server runs no controllers",
-        lambda told: _ONLY_STATUS(told) and _about("poddisruptionbudgets")(told),
+        lambda exchange: _ONLY_STATUS(exchange) and _about("poddisruptionbudgets")(exchange),
     ),
     (
         "a real server forgets who manages a custom object when a bad spec is sent to its status",
-        lambda told: _ONLY_MANAGED_FIELDS(told) and told.asked.path.endswith("/status"),
+        lambda exchange: _ONLY_MANAGED_FIELDS(exchange) and exchange.asked.path.endswith("/status"),
     ),
     (
         "a real server does not read the query of a deletion that has a body",
-        lambda told: told.asked.method == "DELETE" and bool(told.asked.body and told.asked.query),
+        lambda exchange: (
+            exchange.asked.method == "DELETE" and bool(exchange.asked.body and exchange.asked.query)
+        ),
     ),
     (
         "in the data of a revision a real server compares bytes, spaces included",
-        lambda told: "data: Invalid value" in told.message and _about("controllerrevisions")(told),
+        lambda exchange: (
+            "data: Invalid value" in exchange.message and _about("controllerrevisions")(exchange)
+        ),
     ),
     (
         "when a deletion ends is not for clients to write: it is left out, not refused",
-        lambda told: "metadata.deletion" in told.message,
+        lambda exchange: "metadata.deletion" in exchange.message,
     ),
     (
         "JSON is read to a depth of about a thousand, by a real server to ten thousand",
-        lambda told: (
-            told.ours[0] == 400
-            and (b"[" * 1500 in told.asked.body or b'{"a":' * 1500 in told.asked.body)
+        lambda exchange: (
+            exchange.ours[0] == 400
+            and (b"[" * 1500 in exchange.asked.body or b'{"a":' * 1500 in exchange.asked.body)
         ),
     ),
     (
         "a list that is emptied loses its managers; Go tells an empty list from none",
-        lambda told: _ONLY_MANAGED_FIELDS(told) and b":[]" in told.asked.body,
+        lambda exchange: _ONLY_MANAGED_FIELDS(exchange) and b":[]" in exchange.asked.body,
     ),
     (
         "a request that is given next to no time is cut off by the slower server",
-        lambda told: any(name == "timeout" for name, _ in told.asked.query),
+        lambda exchange: any(name == "timeout" for name, _ in exchange.asked.query),
     ),
 )
 
 
-def known(told: Told) -> str:
+def known(exchange: Exchange) -> str:
     """Why these answers may differ; empty if they may not, as when ours is an internal error."""
-    if told.ours[0] >= 500 > told.real[0]:
+    if exchange.ours[0] >= 500 > exchange.real[0]:
         return ""
-    return next((reason for reason, applies in KNOWN if applies(told)), "")
+    return next((reason for reason, applies in KNOWN if applies(exchange)), "")

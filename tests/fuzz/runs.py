@@ -1,4 +1,4 @@
-"""How much is tried, from which seed, and what is told about it."""
+"""Runs of fuzz tests: number, first seed, and the report at the end."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def bounded(limit: int = MOST_CALLS) -> Iterator[None]:
         sys.setprofile(before)
 
 
-class Told:
-    """What was done, told at the end of a run."""
+class RunSummary:
+    """What was done, printed at the end of a run."""
 
     def __init__(self, what: str) -> None:
         self._what = what

@@ -1,4 +1,4 @@
-"""One right object of every kind that is served, as a place to begin from."""
+"""One valid object of every kind that is served, to start from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making what fails smaller: fewer requests first, then less in each of them."""
+"""Shrinking a failure: fewer requests first, then smaller ones."""
 
 from __future__ import annotations
 

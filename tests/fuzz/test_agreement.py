@@ -12,15 +12,14 @@ import pytest
 
 from everynode.clock import SystemClock
 from everynode.kube.requests import JSON
-from tests.agreement.normalise import Memory, _told
+from tests.agreement.normalise import Memory, difference_text
 from tests.agreement.question import NAMESPACE, Question
 from tests.agreement.servers import Server
 from tests.fuzz import definitions, samples
-from tests.fuzz.differences import Told, known
+from tests.fuzz.differences import Exchange, known
 from tests.fuzz.generate import Generator
 from tests.fuzz.requests import Asked, Requests
-from tests.fuzz.runs import Told as Summary
-from tests.fuzz.runs import random_of, seeds
+from tests.fuzz.runs import RunSummary, random_of, seeds
 from tests.fuzz.shrink import smallest
 from tests.fuzz.values import encode
 
@@ -46,7 +45,7 @@ def conversation(seed: int) -> list[Asked]:
     return [replace(each, accept=JSON) for each in asked if not each.watch]
 
 
-async def compare(asked: list[Asked], real: Server, ours: Server) -> list[Told]:
+async def compare(asked: list[Asked], real: Server, ours: Server) -> list[Exchange]:
     """Ask both in a new namespace: where they part for a reason that is not known."""
     space = f"ns{_CLOCK.name_suffix(8)}"
     parties = [(server, Memory(space)) for server in (real, ours)]
@@ -57,11 +56,11 @@ async def compare(asked: list[Asked], real: Server, ours: Server) -> list[Told]:
             each.method, each.url, each.body or None, each.content_type, each.accept
         )
         answers = await asyncio.gather(*(_answer(*party, question) for party in parties))
-        told = Told(each, *answers)
-        if not _alike(told) and not known(told):
-            parted.append(told)
+        exchange = Exchange(each, *answers)
+        if not _alike(exchange) and not known(exchange):
+            parted.append(exchange)
             break  # from here on the servers hold different objects
-        if not _alike(told):
+        if not _alike(exchange):
             break
     return parted
 
@@ -74,45 +73,45 @@ async def _answer(server: Server, memory: Memory, question: Question) -> tuple[i
     return answer.status, memory.plain(answer.body)
 
 
-def _alike(told: Told) -> bool:
+def _alike(exchange: Exchange) -> bool:
     """Both do it, with the same object, or both refuse it.
 
     Which of several mistakes a server names first is its own business; tests/agreement compares
     codes and messages where there is one mistake.
     """
-    if told.real[0] < 300 or told.ours[0] < 300:
-        return told.real == told.ours
-    return told.ours[0] < 500 or told.real[0] >= 500
+    if exchange.real[0] < 300 or exchange.ours[0] < 300:
+        return exchange.real == exchange.ours
+    return exchange.ours[0] < 500 or exchange.real[0] >= 500
 
 
-def _sort(told: Told) -> str:
-    kind = "/".join(told.asked.path.split("/")[2:4]) + told.asked.path.rsplit("NS", 1)[-1]
-    return f"{told.asked.method} {kind} {told.real[0]} {told.ours[0]}"
+def _sort(exchange: Exchange) -> str:
+    kind = "/".join(exchange.asked.path.split("/")[2:4]) + exchange.asked.path.rsplit("NS", 1)[-1]
+    return f"{exchange.asked.method} {kind} {exchange.real[0]} {exchange.ours[0]}"
 
 
 @pytest.mark.usefixtures("installed")
 async def test_both_servers_do_the_same_with_odd_requests(
     real: Server, ours: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    summary, cases = Summary("requests to both servers"), seeds(40)
-    found: dict[str, tuple[int, list[Asked], Told]] = {}
+    summary, cases = RunSummary("requests to both servers"), seeds(40)
+    found: dict[str, tuple[int, list[Asked], Exchange]] = {}
     counted: Counter[str] = Counter()
     for seed in cases:
         asked = conversation(seed)
         summary.answers["requests"] += len(asked)
-        for told in await compare(asked, real, ours):
-            counted[_sort(told)] += 1
-            found.setdefault(_sort(told), (seed, asked, told))
+        for exchange in await compare(asked, real, ours):
+            counted[_sort(exchange)] += 1
+            found.setdefault(_sort(exchange), (seed, asked, exchange))
     summary.tell(capsys, cases)
     shown = []
     for sort, (seed, asked, _) in list(found.items())[:_SHRUNK]:
 
         async def fails(fewer: list[Asked], sort: str = sort) -> bool:
-            return any(_sort(told) == sort for told in await compare(fewer, real, ours))
+            return any(_sort(exchange) == sort for exchange in await compare(fewer, real, ours))
 
         fewer = await smallest(asked, fails)
         parted = await compare(fewer, real, ours)
         requests = "\n".join(f"  {each}" for each in fewer)
-        answers = "\n".join(_told(told.real, told.ours) for told in parted)
+        answers = "\n".join(difference_text(exchange.real, exchange.ours) for exchange in parted)
         shown.append(f"seed {seed}, {counted[sort]} like it:\n{requests}\n{answers}")
     assert not shown, "\n\n".join(shown)

@@ -1,4 +1,4 @@
-"""The controller survives whatever a server tells it, and goes on with all the rest."""
+"""The controller survives every object and response of a server, and handles all others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from everynode.kube.requests import Request, Response
 from everynode.kube.watch.decode import Decoder
 from tests.fuzz import samples
 from tests.fuzz.generate import Generator, Object
-from tests.fuzz.runs import EndlessError, Told, bounded, random_of, seeds
+from tests.fuzz.runs import EndlessError, RunSummary, bounded, random_of, seeds
 from tests.fuzz.values import encode, hostile
 from tests.support.scripted_server import ManualClock, ScriptedStream
 
@@ -211,20 +211,20 @@ async def control(seed: int) -> tuple[int, str]:
 
 @pytest.mark.timeout(3600)
 def test_no_object_stops_the_controller(capsys: pytest.CaptureFixture[str]) -> None:
-    told, cases = Told("requests of a controller in damaged clusters"), seeds(25)
+    summary, cases = RunSummary("requests of a controller in damaged clusters"), seeds(25)
     failures = []
     for seed in cases:
         asked, why = asyncio.run(control(seed))
-        told.answers["answered"] += asked
+        summary.answers["answered"] += asked
         if why:
             failures.append(f"seed {seed}: {why}")
-    told.tell(capsys, cases)
+    summary.tell(capsys, cases)
     assert not failures, "\n".join(failures)
 
 
 @pytest.mark.timeout(3600)
 def test_decoders_raise_nothing_but_their_own_error(capsys: pytest.CaptureFixture[str]) -> None:
-    told, cases = Told("damaged objects decoded"), seeds(300)
+    summary, cases = RunSummary("damaged objects decoded"), seeds(300)
     decoders: dict[str, Any] = {
         "pods": Decoder(Pod).one,
         "nodes": Decoder(Node).one,
@@ -242,10 +242,10 @@ def test_decoders_raise_nothing_but_their_own_error(capsys: pytest.CaptureFixtur
         ):
             for body in server._objects(path):
                 error = _raised(decoders.get(path.rpartition("/")[2]), path, body)
-                told.answers[error or "decoded"] += 1
+                summary.answers[error or "decoded"] += 1
                 if error not in ("", "DecodeError", "ValueError"):
                     failures.append(f"seed {seed}: {path}: {error}: {body[:1500]!r}")
-    told.tell(capsys, cases)
+    summary.tell(capsys, cases)
     assert not failures, "\n".join(failures[:10])
 
 

@@ -1,4 +1,4 @@
-"""The embedded server survives whatever it is asked, and what it stores can be used."""
+"""The embedded server survives every request, and what it stores can be used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fuzz import samples
 from tests.fuzz.generate import Generator
 from tests.fuzz.play import FailureError, play
 from tests.fuzz.requests import Asked, Requests, junk
-from tests.fuzz.runs import Told, random_of, seeds
+from tests.fuzz.runs import RunSummary, random_of, seeds
 from tests.fuzz.shrink import smallest
 
 _REQUESTS = 12  # in one conversation
@@ -63,15 +63,15 @@ async def _shrunk(seed: int, asked: list[Asked], failure: FailureError) -> str:
 
 @pytest.mark.timeout(3600)
 def test_no_request_breaks_the_server_or_its_store(capsys: pytest.CaptureFixture[str]) -> None:
-    told, cases, failures = Told("requests to the embedded server"), seeds(60), []
+    summary, cases, failures = RunSummary("requests to the embedded server"), seeds(60), []
     with asyncio.Runner() as runner:
         for seed in cases:
             asked = conversation(seed)
             answers, failure = runner.run(failure_of(asked, restarted=seed % _RESTARTED == 0))
-            told.answers += answers
+            summary.answers += answers
             if failure is not None:
                 failures.append((seed, asked, failure))
-        told.tell(capsys, cases)
+        summary.tell(capsys, cases)
         # One of each sort is enough to work on.
         kinds = {failure.sort: (seed, asked, failure) for seed, asked, failure in failures}
         shown = [runner.run(_shrunk(*each)) for each in list(kinds.values())[:_SHRUNK]]

@@ -1,4 +1,4 @@
-"""What each answer of a server means."""
+"""Which error each response of a server is."""
 
 from __future__ import annotations
 

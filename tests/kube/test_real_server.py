@@ -1,4 +1,4 @@
-"""The client against a real API server: what it says is what we understand."""
+"""The client against a real API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rolling update prints what the document prints that showed it first, line by line."""
+"""A rolling update prints the lines of the original document."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def screen(request: pytest.FixtureRequest, kubectl: Path, home: Path) -> Iterato
     space = "documents"
     for line in (
         "kubectl create namespace documents",
-        # Slow enough for every step to be told.
+        # Slow enough for every step to be printed.
         "kubectl annotate node --all sim.everynode.io/slow=5",
         "kubectl create -f nginx-ds.yaml",
         "kubectl rollout status ds nginx-ds",

@@ -1,4 +1,4 @@
-"""Everything that people type at Kubernetes is understood, and answered as the real one does."""
+"""Scripts of kubectl commands print the same on the embedded and on a real cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the tests get a real Kubernetes from."""
+"""Fixtures with real Kubernetes binaries."""
 
 from __future__ import annotations
 

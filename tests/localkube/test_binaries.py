@@ -1,4 +1,4 @@
-"""The programs are found where they are, and a machine without them is told what to do."""
+"""Binaries are found in the cache or in KUBEBUILDER_ASSETS, or the error says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real control plane starts, answers, survives what it should, and leaves nothing behind."""
+"""The real control plane starts, restarts, and leaves nothing behind."""
 
 from __future__ import annotations
 

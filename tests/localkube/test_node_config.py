@@ -34,6 +34,6 @@ def test_pods_reach_services_over_the_nodes_own_address(tmp_path: Path) -> None:
     assert addresses["ranges"] == [[{"subnet": "10.213.7.0/24", "gateway": layout.gateway}]]
     [route] = addresses["routes"]
     assert route["gw"] == layout.gateway == "10.213.7.1"
-    # Who may not be told by the kernel to forward must have the service's address itself.
+    # Without IP forwarding by the kernel, the bridge itself needs the address of the service.
     assert ipaddress.ip_address(API_SERVICE) in ipaddress.ip_network(route["dst"])
     assert API_SERVICE in certificates.ADDRESSES

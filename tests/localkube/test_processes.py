@@ -1,4 +1,4 @@
-"""Ports stay reserved until their listener comes, and programs end when they are told to."""
+"""Reserved ports and child processes, which end when they are stopped or their parent dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of mutants cannot rot: every one still finds the text that it replaces."""
+"""The text that each mutant replaces occurs once in the sources."""
 
 from __future__ import annotations
 

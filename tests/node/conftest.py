@@ -1,4 +1,4 @@
-"""One real node on a real control plane, and what happens where a machine cannot be one."""
+"""One real node on a real control plane; a machine that cannot run one skips the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node leaves nothing behind, whatever happens to it."""
+"""A real node leaves nothing behind, however it ends."""
 
 from __future__ import annotations
 

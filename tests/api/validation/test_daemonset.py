@@ -22,7 +22,7 @@ def test_what_is_right_is_accepted(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", INVALID, ids=repr)
-def test_what_is_wrong_is_told_at_its_field(case: Case) -> None:
+def test_what_is_wrong_is_reported_at_its_field(case: Case) -> None:
     errors = validate_daemonset(case.manifest)
     assert tuple(error.path for error in errors) == case.refused_at
     assert all(error.message and error.reason.startswith("FieldValue") for error in errors)
@@ -60,7 +60,7 @@ def test_faults_read_like_the_api_servers() -> None:
         (None, ""),
     ],
 )
-def test_what_is_no_daemonset_is_told_so(manifest: object, path: str) -> None:
+def test_what_is_no_daemonset_is_reported(manifest: object, path: str) -> None:
     assert [error.path for error in validate_daemonset(manifest)] == [path]
 
 
@@ -105,7 +105,7 @@ def test_a_write_to_the_object_does_not_change_its_status() -> None:
     assert validate_daemonset(manifest) == []
 
 
-def test_a_missing_template_is_told_for_both_kinds() -> None:
+def test_a_missing_template_is_reported_for_both_kinds() -> None:
     native = daemonset(keys.APPS_V1, template=None)
     assert {error.path for error in validate_daemonset(native)} == {
         "spec.template.metadata.labels",

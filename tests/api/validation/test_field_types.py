@@ -35,7 +35,7 @@ def pod(**container: Any) -> Object:
         ({"resources": {"limits": []}}, "resources.limits"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_told(container: Object, path: str) -> None:
+def test_a_value_of_the_wrong_type_is_reported(container: Object, path: str) -> None:
     errors = [error.path for error in check_field_types(pod(**container), POD)]
     assert errors == [f"spec.containers[0].{path}"]
 

@@ -53,7 +53,7 @@ def test_annotations_may_have_capitals_in_their_prefix() -> None:
         ({"finalizers": ["mine"]}, "metadata.finalizers[0]"),
     ],
 )
-def test_a_change_is_told_where_it_is_not_allowed(change: Object, path: str) -> None:
+def test_a_change_is_reported_where_it_is_not_allowed(change: Object, path: str) -> None:
     assert [error.path for error in check_metadata_update(OLD, OLD | change)] == [path]
 
 

@@ -12,11 +12,11 @@ def test_a_pod_that_is_right_is_accepted(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", INVALID_PODS, ids=repr)
-def test_a_pod_that_is_wrong_is_told_at_its_field(case: Case) -> None:
+def test_an_invalid_pod_is_reported_at_its_field(case: Case) -> None:
     assert tuple(error.path for error in validate_pod(case.manifest)) == case.refused_at
 
 
-def test_a_template_is_told_below_the_path_it_is_given() -> None:
+def test_a_template_is_reported_below_the_path_it_is_given() -> None:
     (error,) = validate_template(template({"image": ""}), "spec.template")
     assert str(error) == "spec.template.spec.containers[0].image: Required value"
 

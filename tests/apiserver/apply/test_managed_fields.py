@@ -1,4 +1,4 @@
-"""Who manages which fields, compared with what a real API server wrote down."""
+"""managedFields, compared with what a real API server wrote."""
 
 from __future__ import annotations
 

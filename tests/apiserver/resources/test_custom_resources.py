@@ -139,7 +139,7 @@ async def test_own_kind_comes_and_goes_with_its_definition(cluster: Cluster) -> 
     assert (await cluster.get(ADVANCED)).status == 200
 
 
-async def test_rules_that_are_not_evaluated_are_told(cluster: Cluster) -> None:
+async def test_rules_that_are_not_evaluated_are_reported(cluster: Cluster) -> None:
     ruled = {
         "type": "object",
         "properties": {
@@ -158,7 +158,7 @@ async def test_rules_that_are_not_evaluated_are_told(cluster: Cluster) -> None:
     assert "warning" not in labelled.headers
 
 
-async def test_a_webhook_that_is_not_called_is_told(cluster: Cluster) -> None:
+async def test_a_webhook_that_is_not_called_is_reported(cluster: Cluster) -> None:
     body = definition()
     body["spec"]["conversion"] = {"strategy": "Webhook"}
     made = await cluster.post(DEFINITIONS, body)

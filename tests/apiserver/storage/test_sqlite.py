@@ -191,7 +191,7 @@ def test_object_that_cannot_be_read_gives_one_clear_error(
     with pytest.raises(DataError, match=r"cluster\.db is damaged: .*configmaps.*choose") as caught:
         Server(clock=StillClock(), data=tmp_path)
     assert "\n" not in str(caught.value)
-    # Nothing is kept open: another attempt is told the same.
+    # Nothing is kept open: another attempt gets the same error.
     with pytest.raises(DataError, match="is damaged"):
         Server(clock=StillClock(), data=tmp_path)
 

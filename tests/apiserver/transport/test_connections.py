@@ -1,4 +1,4 @@
-"""What clients may do to the server with a socket of their own."""
+"""Client connections: timeouts, malformed requests, and watches that end with them."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ async def test_a_client_that_expects_100_continue_gets_it(server: Server) -> Non
     assert await answer(reader) == (100, b"")
     writer.write(body)
     assert (await answer(reader))[0] == 201
-    # Who may not ask is not asked to send anything.
+    # A client without a valid token is not invited to send its body.
     writer.write(head(server, "POST", MAPS, *lines, token="Bearer wrong"))
     assert (await answer(reader))[0] == 401
     writer.close()

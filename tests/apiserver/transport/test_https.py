@@ -58,7 +58,7 @@ async def client() -> AsyncIterator[Client]:
 async def test_objects_are_written_and_read_over_the_wire(client: Client) -> None:
     status, made = await client.ask("POST", MAPS, config_map("a", x="1"))
     assert status == 201
-    # Who writes is taken from the program that asks.
+    # The field manager is taken from the User-Agent.
     assert made["metadata"]["managedFields"][0]["manager"] == "test"
     assert await client.ask("GET", f"{MAPS}/a") == (200, made)
 

@@ -104,7 +104,7 @@ async def test_ended_pod_stays_ended(cluster: Cluster) -> None:
     assert (answer.status, answer.body["reason"]) == (422, "Invalid")
 
 
-async def test_watch_is_told_of_a_status_with_its_version(cluster: Cluster) -> None:
+async def test_watch_gets_a_status_with_its_version(cluster: Cluster) -> None:
     made = await cluster.create(PODS, bound("p"))
     watch = await cluster.watch(f"{PODS}?resourceVersion={made['metadata']['resourceVersion']}")
     answer = await cluster.patch(STATUS, {"status": STARTED}, STRATEGIC_PATCH)

@@ -93,7 +93,7 @@ async def test_forgotten_version_ends_the_watch_with_an_error() -> None:
     assert await watch.ended()
 
 
-async def test_watcher_that_falls_behind_is_told_instead_of_kept() -> None:
+async def test_watcher_that_falls_behind_gets_an_error_and_is_dropped() -> None:
     cluster = Cluster(Store(history_bytes=2_000))
     await cluster.create(MAPS, config_map("a"))
     watch = await cluster.watch(MAPS)

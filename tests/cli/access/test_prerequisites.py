@@ -1,4 +1,4 @@
-"""What is said before the controller starts on a cluster that is not ready for it."""
+"""Prerequisites: messages about a cluster that is not ready for the controller."""
 
 from __future__ import annotations
 

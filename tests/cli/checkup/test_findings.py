@@ -1,4 +1,4 @@
-"""Findings are functions of what was read: one row for each, and what is no finding."""
+"""Findings are functions of the facts: one row each, and facts that are no finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many worlds: what is said of broken promises, and what is left behind."""
+"""Campaigns: the report of broken promises, and the files that are written."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def impatient(seed: int) -> list[Outcome]:
     return [outcome_of(plan)]
 
 
-def test_a_broken_promise_is_told_shrunk_and_kept(
+def test_a_broken_promise_is_reported_shrunk_and_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -94,7 +94,7 @@ def killed(seed: int) -> list[Outcome]:
     return []
 
 
-def test_a_process_that_dies_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_process_that_dies_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="try fewer --jobs"):
         play_all(
             killed, range(2), CampaignOptions(2, tmp_path), total=2, what="seed", as_json=False

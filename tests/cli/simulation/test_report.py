@@ -18,13 +18,13 @@ def totals(**fault_counts: int) -> CampaignTotals:
     return found
 
 
-def test_speed_and_commits_are_told() -> None:
+def test_speed_and_commits_are_printed() -> None:
     said = list(statistics_lines(totals(), 4.0))
     assert said[0] == "  simulated   2 h in 4 s, 1,800 × real time"
     assert said[1] == "  commits     1,200, of which 300 by controllers"
 
 
-def test_faults_are_told_by_number_and_name_in_their_order() -> None:
+def test_faults_are_printed_by_number_and_name_in_their_order() -> None:
     said = list(statistics_lines(totals(F10=3, F2=1, crash_after=1, quirk=4), 4.0))
     assert said[2] == "  faults      4 of 2 kinds:"
     assert said[3].split("  ")[-1].startswith("F10 ")

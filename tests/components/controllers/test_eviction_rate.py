@@ -1,4 +1,4 @@
-"""How fast silent nodes lose their pods."""
+"""Eviction rate: how fast pods are evicted from nodes that are not Ready."""
 
 from __future__ import annotations
 

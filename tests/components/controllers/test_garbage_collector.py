@@ -1,4 +1,4 @@
-"""What goes with its owner, what waits for it, and what is left behind."""
+"""Garbage collection: background, foreground and orphan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an ending namespace says of what is left in it."""
+"""Conditions of a terminating namespace about its remaining contents."""
 
 from __future__ import annotations
 

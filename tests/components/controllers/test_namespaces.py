@@ -1,4 +1,4 @@
-"""How namespaces end."""
+"""Deletion of namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of nodes whose kubelets fall silent, complain or come back."""
+"""Node lifecycle: nodes without heartbeats, with bad conditions, and that recover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of pods whose node is gone."""
+"""Pods of nodes that no longer exist are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long pods stay on nodes that drive them away."""
+"""Taint eviction: how long pods stay on nodes with a NoExecute taint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words in which behaviour is described."""
+"""Behaviour: parsing its settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of images while pods run."""
+"""The ConfigMap of images changes the behaviour of running pods."""
 
 from __future__ import annotations
 

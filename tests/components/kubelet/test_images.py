@@ -1,4 +1,4 @@
-"""Names, ids and pulls of images."""
+"""Images: names, ids and pulls."""
 
 from __future__ import annotations
 

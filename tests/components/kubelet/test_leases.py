@@ -1,4 +1,4 @@
-"""Heartbeats for control planes that want to see them."""
+"""Node leases are renewed for control planes that need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes as they register, and as they are taken over from others."""
+"""Nodes: registration, and adoption of nodes that others created."""
 
 from __future__ import annotations
 

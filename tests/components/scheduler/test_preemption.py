@@ -1,4 +1,4 @@
-"""Who has to go."""
+"""Preemption: which pods are deleted for a pod of higher priority."""
 
 from __future__ import annotations
 

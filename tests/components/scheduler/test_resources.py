@@ -1,4 +1,4 @@
-"""What fits where."""
+"""Resources: which pods fit on which nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pods get which nodes, and what is said of those that get none."""
+"""Scheduling: bindings, and the conditions of pods that fit nowhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Revisions that claim to be the target and are not: no pod is ever made of what they hold."""
+"""Forged revisions that look like the target: no pod is created from them."""
 
 from __future__ import annotations
 

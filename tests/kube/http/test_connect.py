@@ -1,4 +1,4 @@
-"""The way to a server: what is said of it, and what proxies are told."""
+"""Connecting to a server: error messages, and requests to proxies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alarm: what it ends, and what it leaves to others."""
+"""Interrupts: which awaits they end, and which they leave alone."""
 
 from __future__ import annotations
 

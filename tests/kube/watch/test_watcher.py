@@ -38,7 +38,7 @@ from tests.support.scripted_server import (
 
 
 class Notebook:
-    """Writes down what the watcher tells, as a consumer and as an observer."""
+    """Records the calls of the watcher, as a consumer and as an observer."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
