@@ -19,7 +19,7 @@ import aiohttp
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 HOW_TO_GET_IT = "needs Chromium: run hack/browser/install (Debian, Ubuntu)"
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 
 
 class Page:

@@ -87,13 +87,12 @@ class LivePage:
         return await self._client.read(request, json.loads)
 
     async def until(self, state: str) -> None:
-        """Wait until the page shows a state, and within two seconds the numbers of kubectl."""
+        """Wait until the page shows a state, and the numbers of the condition Complete."""
         await self.page.wait(f"document.querySelector('h1 + .pill').dataset.state === '{state}'")
         told, shown = "", "nothing"
-        async with asyncio.timeout(2):
-            while told != shown:
-                status = (await self.stored())["status"]
-                told = "{updatedNumberScheduled} of {desiredNumberScheduled} nodes".format(**status)
+        async with asyncio.timeout(60):
+            while not told.startswith(f"{shown} are updated and available"):
+                told = _message((await self.stored())["status"], "Complete")
                 shown = await self.page.run("document.querySelector('.tile .note').textContent")
 
     async def act(self, word: str, argument: str = "") -> str:
@@ -136,3 +135,9 @@ async def live_page(folder: Path) -> AsyncIterator[LivePage]:
                     await page.open(address)
                     yield LivePage(page, cluster.client, cable, address)
                     cable.cut()
+
+
+def _message(status: dict[str, Any], kind: str) -> str:
+    """Return the message of a condition; empty while there is none."""
+    said: list[str] = [each["message"] for each in status["conditions"] if each["type"] == kind]
+    return said[0] if said else ""
