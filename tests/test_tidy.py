@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.support.paths import ROOT
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 MAX_FILE = 500
 MAX_FUNCTION = 60
+MAX_MODULES = 16
 BANNED_NAMES = {"utils", "helpers", "common", "manager", "base", "misc"}
 
 
@@ -44,6 +46,7 @@ RECORDED = {
 # Texts of others, and this list.
 NOT_OURS = re.compile(r"(^|/)LICENSE$|^tests/test_tidy\.py$|^tests/browser/axe-core/")
 
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 TESTS = ROOT / "tests"
 PACKAGE = ROOT / "src" / "everynode"
 # Modules without a test file of the same name, and the test file that covers them.
@@ -240,6 +243,38 @@ def test_all_files_use_plain_words() -> None:
 def test_no_recorded_word_is_allowed_that_is_gone() -> None:
     texts = [p.read_text(encoding="utf-8") for p in tracked_text_files() if p.exists()]
     assert [each for each in RECORDED if sum(each in text for text in texts) < 2] == []
+
+
+# --- The documents about the source --------------------------------------------------------------
+
+
+def test_the_diagram_of_the_architecture_shows_the_layers_of_the_contract() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    _entry_points, *layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    [diagram] = re.findall(r"```\n( cli .*?)```", ARCHITECTURE, re.DOTALL)
+    assert [layer.strip() for layer in diagram.split("→")] == layers
+
+
+def test_every_folder_has_one_section_of_the_architecture_and_a_question_in_contributing() -> None:
+    folders = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+    assert sorted(re.findall(r"^### `(\w+)`: ", ARCHITECTURE, re.MULTILINE)) == folders
+    questions = set(re.findall(r"`src/everynode/(\w+)", (ROOT / "CONTRIBUTING.md").read_text()))
+    assert sorted(questions) == folders
+
+
+def test_every_module_of_the_controller_is_explained() -> None:
+    modules = [path.name for path in (PACKAGE / "controller").glob("[!_]*.py")]
+    assert [name for name in sorted(modules) if f"`controller/{name}`" not in ARCHITECTURE] == []
+
+
+def test_only_folders_with_a_reason_have_many_modules() -> None:
+    [reason] = re.findall(r"^A folder answers one question.*?\n\n", ARCHITECTURE, re.M | re.DOTALL)
+    large = [
+        str(folder.parent.relative_to(PACKAGE))
+        for folder in PACKAGE.rglob("__init__.py")
+        if len(list(folder.parent.glob("[!_]*.py"))) > MAX_MODULES
+    ]
+    assert sorted(set(re.findall(r"`([\w/]+)`", reason))) == sorted(large)
 
 
 def mirrored(module: str) -> Path:
