@@ -54,7 +54,7 @@ def test_a_shape_that_occurs_often_is_written_once() -> None:
     ],
 )
 def test_words_are_wrapped(words: str, lines: list[str]) -> None:
-    assert list(wrapped(words, 11 * 14 * 0.56)) == lines
+    assert list(wrapped(words, 11 * 14 * 0.58)) == lines
 
 
 @pytest.mark.parametrize(

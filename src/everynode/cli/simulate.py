@@ -42,9 +42,7 @@ _FORECAST_OPTIONS: Final = (
 @click.option(
     "--nodes", default=100, show_default=True, type=click.IntRange(1, 10_000), help="Nodes."
 )
-@click.option(
-    "--fail", default="0", metavar="N|N%", help="Nodes where the new version never becomes ready."
-)
+@click.option("--fail", default="0", metavar="N|N%", help="Nodes where the new version fails.")
 @click.option(
     "--fail-how",
     type=click.Choice(["crash", "never-ready", "pull"]),

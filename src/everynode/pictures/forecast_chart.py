@@ -56,7 +56,7 @@ def _promised(answer: Forecast) -> int:
 def _draw_head(svg: Svg, heading: str, drawn: Sequence[Drawn]) -> float:
     """Draw the heading and a sentence for each forecast; return where they end."""
     room, y = WIDTH - 2 * MARGIN, 38.0
-    for line in wrapped(heading, room, size=18):
+    for line in wrapped(heading, room, size=18, bold=True):
         svg.text(MARGIN, y, line, "text heading")
         y += 23
     y += 2
@@ -64,7 +64,7 @@ def _draw_head(svg: Svg, heading: str, drawn: Sequence[Drawn]) -> float:
         if len(drawn) > 1:
             y += 4
             svg.line(MARGIN, y - 5, MARGIN + 26, y - 5, f"curve {_look(number, compared=True)}")
-            for line in wrapped(f"{'AB'[number]}: {each.label}", room - 38):
+            for line in wrapped(f"{'AB'[number]}: {each.label}", room - 38, bold=True):
                 svg.text(MARGIN + 38, y, line, "text bold")
                 y += 19
         left = MARGIN + (38 if len(drawn) > 1 else 0)
