@@ -31,12 +31,12 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class PodLife(msgspec.Struct, frozen=True):
-    """When a pod was created, became Ready, began to stop and was gone; infinite if never."""
+    """When a pod was created, became Ready, began to stop and was gone, in whole seconds."""
 
     node: str
     new: bool  # of the version that is rolled out
     created: float
-    ready: float
+    ready: float  # infinite if never, and so below
     stopping: float
     gone: float
 
@@ -84,17 +84,19 @@ def pod_lives(commits: Sequence[Commit], *, new_from: float) -> list[PodLife]:
     for commit in commits:
         if commit.kind != "pods":
             continue
+        # Milliseconds depend on every request that the controller makes.
+        time = round(commit.time)
         pod: Pod = commit.after if commit.after is not None else commit.before
         life = lives.get(pod.uid)
         if life is None:
             new = commit.time >= new_from
-            life = PodLife(node_of(pod), new, commit.time, never, never, never)
+            life = PodLife(node_of(pod), new, time, never, never, never)
         ready = pod.condition(keys.READY)
         if life.ready == never and ready is not None and ready.status == "True":
-            life = msgspec.structs.replace(life, ready=commit.time)
+            life = msgspec.structs.replace(life, ready=time)
         if life.stopping == never and pod.terminating:
-            life = msgspec.structs.replace(life, stopping=commit.time)
+            life = msgspec.structs.replace(life, stopping=time)
         if commit.after is None:
-            life = msgspec.structs.replace(life, gone=commit.time)
+            life = msgspec.structs.replace(life, gone=time)
         lives[pod.uid] = life
     return list(lives.values())

@@ -19,6 +19,7 @@ _MOST_POINTS: Final = 300
 _COLUMNS: Final = 180  # of the nodes that are down: each shows the most of its time
 _TICKS: Final = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
 _DAY: Final = 86400
+_SHORT: Final = 100.0  # seconds; in longer rollouts a fraction of one is not seen
 # Colours of the updated and of the down nodes of one forecast; of two, one for each forecast.
 _ALONE: Final = ("state-5", "state-6")
 _COMPARED: Final = ("state-5", "state-2")
@@ -87,7 +88,8 @@ class _Chart:
         self._svg, self._drawn, self._top = svg, drawn, top
         answers = [each.answer for each in drawn]
         # A forecast that ends earlier stays as it is until the other one has ended.
-        self._end = 1.02 * max(1.0, *(_end(each) for each in answers))
+        end = 1.02 * max(1.0, *(_end(each) for each in answers))
+        self._end = end if end < _SHORT else float(round(end))
         self._total = max(1, *(each.nodes for each in answers))
         self._most = max(1, *(max(_promised(each), each.most_down) for each in answers))
         self._middle = top + _UPPER + 44  # where the lower panel begins
@@ -98,7 +100,7 @@ class _Chart:
         self._grid()
         compared = len(self._drawn) > 1
         for number, each in enumerate(self._drawn):
-            curve = each.answer.curve
+            curve = self._shown(each.answer.curve)
             if not curve:
                 continue
             points = [*thinned(curve, _MOST_POINTS), (self._end, *curve[-1][1:])]
@@ -112,6 +114,12 @@ class _Chart:
             self._svg.path(updated, f"curve {looks[0]}")
             self._svg.path(down, f"curve thin {looks[1]}")
         self._promises(compared=compared)
+
+    def _shown(self, curve: Sequence[Point]) -> list[Point]:
+        """The curve in whole seconds, unless it is short: milliseconds differ between releases."""
+        if self._end < _SHORT:
+            return list(curve)
+        return [(float(round(time)), updated, down) for time, updated, down in curve]
 
     def _most_down(self, curve: Sequence[Point]) -> list[Point]:
         """The most nodes down in each column: a node is taken as soon as another one is back."""
