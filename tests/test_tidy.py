@@ -46,6 +46,11 @@ RECORDED = {
 # Texts of others, and this list.
 NOT_OURS = re.compile(r"(^|/)LICENSE$|^tests/test_tidy\.py$|^tests/browser/axe-core/")
 
+# Class names that two modules use, each with what the folder makes plain.
+SHARED_CLASS_NAMES = {
+    "NodeState": "of one decision (decide); of a node in a recording (forecast)",
+    "Plan": "of a DaemonSet (decide); of a simulated world (sim): docs/glossary.md",
+}
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 TESTS = ROOT / "tests"
 PACKAGE = ROOT / "src" / "everynode"
@@ -199,6 +204,16 @@ def test_source_files_are_small_and_say_what_they_answer(path: Path) -> None:
     for function in functions(tree):
         assert function.end_lineno is not None
         assert function.end_lineno - function.lineno < MAX_FUNCTION, function.name
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    places: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    shared = {name: found for name, found in places.items() if len(found) > 1}
+    assert shared.keys() == SHARED_CLASS_NAMES.keys(), shared
 
 
 def tracked_text_files() -> list[Path]:

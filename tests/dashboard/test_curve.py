@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from everynode.dashboard.curve import MOST_POINTS, Forecast, add_point, keep_forecast
+from everynode.dashboard.curve import MOST_POINTS, ExpectedEnd, add_point, keep_forecast
 from everynode.dashboard.model import Point
 from everynode.inspect.evaluate import summarise
 from everynode.inspect.fleet import Budget, Counts, FleetView, RolloutState
@@ -30,7 +30,7 @@ def fleet(updated: int, left: float | None, **more: object) -> FleetView:
     return msgspec.structs.replace(summarise(advanced(template())), **{**changes, **more})
 
 
-def forecast(known: Forecast | None, view: FleetView, now: float) -> Forecast:
+def forecast(known: ExpectedEnd | None, view: FleetView, now: float) -> ExpectedEnd:
     made = keep_forecast(known, view, now)
     assert made is not None
     return made

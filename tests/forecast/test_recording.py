@@ -8,7 +8,13 @@ import pytest
 from everynode.api.objects import Pod
 from everynode.forecast.forecast import ForecastRequest, record
 from everynode.forecast.prepared_manifest import with_previous_images
-from everynode.forecast.recording import NodeState, Recorder, Recording, StateChange, state_of
+from everynode.forecast.recording import (
+    NodeState,
+    Recording,
+    RolloutRecorder,
+    StateChange,
+    state_of,
+)
 from everynode.kube.watch.decode import Decoder
 from everynode.sim.plans.manifests import daemonset
 
@@ -84,7 +90,7 @@ def test_nodes_that_do_not_become_available_are_stuck_at_the_end() -> None:
 
 
 def test_a_state_is_noted_once() -> None:
-    recorder = Recorder()
+    recorder = RolloutRecorder()
     recorder.begin({"a": NodeState.OLD})
     recorder.note(1.0, "a", NodeState.TAKEN)
     recorder.note(2.0, "a", NodeState.TAKEN)

@@ -10,7 +10,6 @@ from everynode.api.daemonset import LabelSelectorRequirement
 from everynode.api.objects import Affinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from everynode.api.selector import LabelMatcher, SelectorError
 
-NODE_NAME_FIELD: Final = keys.NODE_NAME_FIELD
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
 
@@ -67,7 +66,7 @@ def _any_term(terms: tuple[_Term, ...], name: str, labels: Mapping[str, str]) ->
     for matcher, fields in terms:
         if matcher.matches(labels) and all(
             # matchFields supports metadata.name only; any other field counts as empty.
-            ((name if field == NODE_NAME_FIELD else "") == value) is wanted
+            ((name if field == keys.NODE_NAME_FIELD else "") == value) is wanted
             for field, value, wanted in fields
         ):
             return True

@@ -9,7 +9,7 @@ from everynode.api.keys import SYSTEM_PRIORITIES
 
 Object = dict[str, Any]
 
-NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+INITIAL_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 _PRIORITY_CLASS_DESCRIPTIONS: Final = {
@@ -25,7 +25,9 @@ _PRIORITY_CLASS_DESCRIPTIONS: Final = {
 
 def bootstrap_objects() -> list[tuple[str, Object]]:
     """Return collection path and object of everything created in an empty store, in order."""
-    namespaces = [("/api/v1/namespaces", {"metadata": {"name": name}}) for name in NAMESPACES]
+    namespaces = [
+        ("/api/v1/namespaces", {"metadata": {"name": name}}) for name in INITIAL_NAMESPACES
+    ]
     classes = [
         (
             "/apis/scheduling.k8s.io/v1/priorityclasses",

@@ -29,7 +29,7 @@ from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.decode import Decoder
 from everynode.kube.watch.watcher import Watcher
 
-NODES: Final = 20
+DEMO_NODES: Final = 20
 MOST_NODES: Final = 1000  # more do not fit on a screen
 CANARIES: Final = 2
 BUDGET: Final = 3
@@ -199,7 +199,7 @@ def _print_summary(observer: PodObserver, grid: NodeGrid, *, held: int, seconds:
 @click.command()
 @click.option(
     "--nodes",
-    default=NODES,
+    default=DEMO_NODES,
     show_default=True,
     type=click.IntRange(BUDGET + CANARIES, MOST_NODES),
     metavar="N",

@@ -62,8 +62,8 @@ def _last_of_each_second(points: Iterable[Point]) -> list[Point]:
     return list({point[0]: point for point in points}.values())
 
 
-class Forecast(msgspec.Struct, frozen=True):
-    """What was foretold of a rollout: of which one, and its line."""
+class ExpectedEnd(msgspec.Struct, frozen=True):
+    """The end that a rollout was expected to reach: its target, and the line to there."""
 
     target: str
     end: int
@@ -71,7 +71,7 @@ class Forecast(msgspec.Struct, frozen=True):
     line: tuple[tuple[float, int], ...]
 
 
-def keep_forecast(known: Forecast | None, fleet: FleetView, now: float) -> Forecast | None:
+def keep_forecast(known: ExpectedEnd | None, fleet: FleetView, now: float) -> ExpectedEnd | None:
     """Return the forecast of a rollout: the first that could be made, kept beside what happens.
 
     It is made anew when the target, the budget or the number of nodes to update changes.
@@ -86,4 +86,4 @@ def keep_forecast(known: Forecast | None, fleet: FleetView, now: float) -> Forec
     if fleet.seconds_left is None:
         return None
     line = ((int(now), fleet.counts.updated), (int(now + fleet.seconds_left), end))
-    return Forecast(fleet.target, end, fleet.budget.promised, line)
+    return ExpectedEnd(fleet.target, end, fleet.budget.promised, line)

@@ -13,7 +13,7 @@ import msgspec
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.clock import Clock
 from everynode.dashboard.changes import diff, is_empty
-from everynode.dashboard.curve import Forecast, add_point, keep_forecast, past, point_of
+from everynode.dashboard.curve import ExpectedEnd, add_point, keep_forecast, past, point_of
 from everynode.dashboard.guard import Refusal
 from everynode.dashboard.model import Object, PageModel, Point, build_model, snapshot_message
 from everynode.dashboard.story import Diary
@@ -66,7 +66,7 @@ class Feed:
         self._evaluator = Evaluator()
         self.diary = Diary()
         self._history: list[Point] = []
-        self._forecast: Forecast | None = None
+        self._forecast: ExpectedEnd | None = None
         # Batches go from `id - 1` to `id`. A new beginning leaves a gap, so that no viewer can
         # resume across it.
         self._id = int(clock.now() * 1000)

@@ -23,7 +23,7 @@ _MOST_SEEN: Final = 20_000  # changes of all nodes together
 _MOST_TOLD: Final = 40
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class SeenChange(msgspec.Struct, frozen=True, gc=False):
     """A node that came to stand otherwise."""
 
     at: float
@@ -35,7 +35,7 @@ class Diary:
     """The last changes of all nodes, as they were seen while a rollout was viewed."""
 
     def __init__(self) -> None:
-        self._seen: deque[Change] = deque(maxlen=_MOST_SEEN)
+        self._seen: deque[SeenChange] = deque(maxlen=_MOST_SEEN)
 
     def note(self, names: Sequence[str], before: bytes, after: bytes, now: float) -> None:
         """Note which nodes changed between two states of the same nodes."""
@@ -43,9 +43,9 @@ class Diary:
             return
         for name, old, new in zip(names, before, after, strict=True):
             if old != new:
-                self._seen.append(Change(now, name, new))
+                self._seen.append(SeenChange(now, name, new))
 
-    def of(self, node: str) -> list[Change]:
+    def of(self, node: str) -> list[SeenChange]:
         """Return the changes of a node, oldest first."""
         return [each for each in self._seen if each.node == node]
 
@@ -62,7 +62,7 @@ def node_document(
     evaluation: Evaluation,
     found: Explanation,
     *,
-    seen: Iterable[Change],
+    seen: Iterable[SeenChange],
     errors: Sequence[str],
     events: Sequence[PodEvent],
     missing: str,
@@ -84,7 +84,9 @@ def node_document(
     }
 
 
-def _told(seen: Iterable[Change], pods: Iterable[Pod], events: Iterable[PodEvent]) -> list[Object]:
+def _told(
+    seen: Iterable[SeenChange], pods: Iterable[Pod], events: Iterable[PodEvent]
+) -> list[Object]:
     """Return what happened, by time."""
     made = [_line(each.at, label_of(each.state), state=each.state) for each in seen]
     for pod in pods:

@@ -22,7 +22,7 @@ from everynode.components.run import ComponentOptions, Components
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.forecast.answer import Forecast, ForecastError, Object
 from everynode.forecast.preinstalled_pods import PreinstalledPods
-from everynode.forecast.recording import Recorder, Recording
+from everynode.forecast.recording import Recording, RolloutRecorder
 from everynode.forecast.rollout_tracker import RolloutTracker
 from everynode.forecast.transport import ForecastTransport
 from everynode.kube import verbs
@@ -102,7 +102,7 @@ class PlayedRollout:
         transport = LocalTransport(self._api)
         self._tracker = RolloutTracker(self._api.store, loop, self._clock)
         self._tracker.on_preparing_delete = self._release_later
-        self._recorder = Recorder()
+        self._recorder = RolloutRecorder()
         self._tracker.on_node_state = self._recorder.note
         self._client = Client(transport, self._clock)
         self._components = Components(transport, self._clock, components)

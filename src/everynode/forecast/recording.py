@@ -43,7 +43,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     end: float  # seconds
 
 
-class Recorder:
+class RolloutRecorder:
     """Collects the changes of a forecast that is running."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ class _Pods:
     plural = "pods"
 
 
-PODS: Final[ResourceInfo] = _Pods()
+POD_RESOURCE: Final[ResourceInfo] = _Pods()
 
 
 def admit_create(pod: Object, context: StrategyContext) -> None:
@@ -123,4 +123,4 @@ def _default_class(context: StrategyContext) -> Object | None:
 
 def _forbidden(pod: Object, why: str) -> StatusError:
     meta = pod["metadata"]
-    return forbidden(PODS, meta.get("name") or meta.get("generateName", ""), why)
+    return forbidden(POD_RESOURCE, meta.get("name") or meta.get("generateName", ""), why)

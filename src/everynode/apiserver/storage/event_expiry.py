@@ -9,7 +9,7 @@ from everynode.apiserver.storage.store import Change, Store
 from everynode.clock import Clock
 
 EVENT_TTL: Final = 3600.0  # seconds
-EVENTS: Final = "events"
+EVENT_COLLECTION: Final = "events"
 
 
 class EventExpiry:
@@ -20,16 +20,16 @@ class EventExpiry:
         self._clock = clock
         # Time of a write, key of the event, and its version then; oldest first.
         self._written: deque[tuple[float, str, int]] = deque()
-        for record in store.collection(EVENTS).scan():
+        for record in store.collection(EVENT_COLLECTION).scan():
             self._written.append((clock.now(), record.key, record.version))
-        store.observe(EVENTS, self._changed)
+        store.observe(EVENT_COLLECTION, self._changed)
 
     def _changed(self, change: Change) -> None:
         if change.type == "DELETED":
             return
         now = self._clock.now()
         self._written.append((now, change.record.key, change.version))
-        collection = self._store.collection(EVENTS)
+        collection = self._store.collection(EVENT_COLLECTION)
         while self._written[0][0] <= now - EVENT_TTL:
             _, key, version = self._written.popleft()
             record = collection.records.get(key)

@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 
 from everynode.api import keys
-from everynode.api.affinity import NODE_NAME_FIELD
 from everynode.api.daemonset import DaemonSet, Flavour, RollingUpdateType, UpdateStrategyType
 from everynode.api.taints import with_daemon_tolerations_json
 from everynode.decide.pods.name import pod_name
@@ -64,7 +63,7 @@ def build_pod(
 
 def pin_to_node(node: str, *, affinity: Mapping[str, Any], preferred: Mapping[str, Any]) -> Object:
     """Return an affinity that requires this node and keeps the given other terms."""
-    field = {"key": NODE_NAME_FIELD, "operator": "In", "values": [node]}
+    field = {"key": keys.NODE_NAME_FIELD, "operator": "In", "values": [node]}
     required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     return {**affinity, "nodeAffinity": {**preferred, _REQUIRED: required}}
 
