@@ -8,6 +8,10 @@ import pytest
 
 from everynode.api.objects import Pod
 from everynode.api.quantity import parse_quantity
+from everynode.api.versions import decode_daemonset
+from everynode.inspect.rooms import evaluate_with_rooms
+from everynode.inspect.snapshot import SnapshotReader
+from everynode.kube import verbs
 from everynode.kube.resources import NODES, PODS, Resource
 from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.decode import Decoder
@@ -36,6 +40,7 @@ async def test_a_node_without_room_keeps_its_pod_until_there_is_room(
         condition = stage.condition(manifest, "Progressing")
         assert condition is not None
         assert f"1 node waits: 1 InsufficientResources ({full})" in condition.message
+        assert await _explained(stage, manifest, full) == "Insufficient cpu: 150m needed, 120m free"
         await stage.delete(PODS, filler)
         await stage.until_running("agent:v2", 3)
         await stage.until_complete(manifest)
@@ -77,6 +82,17 @@ async def test_a_pod_that_would_preempt_others_is_made_room_for(play: Play) -> N
             assert filler not in there
         finally:
             await stage.delete(PRIORITY_CLASSES, high)
+
+
+async def _explained(stage: Stage, manifest: Object, node: str) -> str:
+    """What a reader works out that a node lacks."""
+    request = verbs.get(kind_of(manifest), manifest["metadata"]["name"], namespace=stage.namespace)
+    ds = decode_daemonset(await stage.client.read(request, bytes))
+    snapshot = await SnapshotReader(stage.client).read(ds)
+    evaluation = await evaluate_with_rooms(stage.client, snapshot, stage.clock.now())
+    [row] = [each for each in evaluation.fleet.rows if each.node == node]
+    assert row.reason == "InsufficientResources"
+    return row.message
 
 
 async def _start(

@@ -19,6 +19,7 @@ def waiting(reason: str, pod: str = "p") -> NodeRow:
     [
         (waiting("ImagePullBackOff"), "everynode history ads/agent -n system"),
         (waiting("NodeNotReady"), "kubectl describe node n"),
+        (waiting("InsufficientResources"), "kubectl describe node n"),
         (waiting("Unschedulable"), "kubectl describe pod p -n system"),
         (waiting("CrashLoopBackOff"), "everynode logs ads/agent -n system --node n"),
         (waiting("Refused", pod=""), "kubectl describe ads agent -n system"),

@@ -91,7 +91,7 @@ async def _list(access: ClusterOptions, name: str, wanted: _Filter, output: str)
     from everynode.cli.rollout.lines import node_table, permission_lines
     from everynode.cli.terminal.output import print_document
     from everynode.cli.terminal.style import Style
-    from everynode.inspect.evaluate import evaluate
+    from everynode.inspect.rooms import evaluate_with_rooms
     from everynode.inspect.snapshot import SnapshotReader
 
     wanted.check()
@@ -99,7 +99,7 @@ async def _list(access: ClusterOptions, name: str, wanted: _Filter, output: str)
         found = await find_daemonset(cluster, name)
         snapshot = await SnapshotReader(cluster.client).read(found.ds)
         now = cluster.clock.now()
-    fleet = evaluate(snapshot, now).fleet
+        fleet = (await evaluate_with_rooms(cluster.client, snapshot, now)).fleet
     everything = wanted.asks or output in ("json", "yaml", "wide")
     rows = [
         row

@@ -81,15 +81,15 @@ async def _show(
     from everynode.cli.rollout.picture import fleet_picture
     from everynode.cli.terminal.output import print_document
     from everynode.cli.terminal.style import Style
-    from everynode.inspect.evaluate import evaluate
     from everynode.inspect.fleet import RolloutState
+    from everynode.inspect.rooms import evaluate_with_rooms
     from everynode.inspect.snapshot import SnapshotReader
 
     async with open_cluster(access) as cluster:
         found = await find_daemonset(cluster, name)
         snapshot = await SnapshotReader(cluster.client).read(found.ds)
         now = cluster.clock.now()
-    fleet = evaluate(snapshot, now).fleet
+        fleet = (await evaluate_with_rooms(cluster.client, snapshot, now)).fleet
     if output:
         print_document(rollout_document(fleet), output)
     else:

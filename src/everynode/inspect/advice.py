@@ -41,6 +41,8 @@ def advice(ds: DaemonSet, row: NodeRow, known_commands: Collection[str]) -> list
     history = f"everynode history {name}"
     if row.reason in _IMAGE:
         return [history, *undo]
+    if row.reason == reasons.INSUFFICIENT_RESOURCES:
+        return [f"kubectl describe node {row.node}", *undo]
     if row.reason in _LOOK_AT_NODE:
         return [f"kubectl describe node {row.node}"]
     if row.reason in _LOOK_AT_POD:

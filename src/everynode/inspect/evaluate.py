@@ -43,6 +43,7 @@ from everynode.inspect.fleet import (
     RolloutState,
 )
 from everynode.inspect.history import StoredRevision, build_history, read_images, read_stored
+from everynode.inspect.reported_rooms import ReportedRooms
 from everynode.inspect.rows import RowCache
 from everynode.inspect.snapshot import Snapshot
 
@@ -94,7 +95,7 @@ class Evaluator:
         nodes = {node.name: node for node in snapshot.nodes or ()}
         ledger = None
         if snapshot.nodes is not None:
-            ledger = self._observe(snapshot.ds, plan, nodes, pods, now)
+            ledger = self._observe(snapshot, plan, nodes, pods, now)
         assessments: dict[str, Assessment] = {}
         if ledger is not None:
             ledger.assess(now)
@@ -114,14 +115,14 @@ class Evaluator:
 
     def _observe(
         self,
-        ds: DaemonSet,
+        snapshot: Snapshot,
         plan: Plan,
         nodes: Mapping[str, Node],
         pods: Mapping[str, tuple[Pod, ...]],
         now: float,
     ) -> Ledger:
         """Show the ledger what changed, and take back the actions of the decision before."""
-        refusals = _Refusals(ds)
+        refusals, reported = _Refusals(snapshot.ds), ReportedRooms(snapshot.ds)
         if self._ledger is None:
             self._ledger = Ledger(plan)
         ledger, views = self._ledger, self._views
@@ -133,10 +134,12 @@ class Evaluator:
         for name in sorted(names):
             node, here = nodes.get(name), pods.get(name, ())
             trouble = refusals.trouble(name, here)
+            room = snapshot.rooms.get(name) or reported.room_of(name, plan.target_hash, now)
             known = views.get(name)
             same = known is not None and known.node is node and known.pods == here
-            if known is None or not same or trouble or known.trouble:
-                known = views[name] = _view(name, node, here, trouble, now)
+            if known is None or not same or trouble or known.trouble or room != known.room:
+                made = _view(name, node, here, trouble, now)
+                known = views[name] = msgspec.structs.replace(made, room=room)
             elif name not in self._acted:
                 continue
             ledger.observe(known)

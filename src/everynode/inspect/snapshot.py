@@ -7,7 +7,7 @@ snapshot names it and holds the rest.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
@@ -17,6 +17,7 @@ from everynode.api.decode import require_identity
 from everynode.api.keys import REVISION_HASH
 from everynode.api.objects import ControllerRevision, Node, Pod
 from everynode.controller.requests import selected_by
+from everynode.decide.node.room import Room
 from everynode.decide.revisions.ownership import is_owner
 from everynode.kube.client import Client
 from everynode.kube.errors import Forbidden, Gone
@@ -38,6 +39,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     pods: tuple[Pod, ...] | None  # own pods only
     revisions: tuple[ControllerRevision, ...] | None
     missing: tuple[str, ...] = ()  # permissions, as a role would grant them
+    # What was read of nodes that have no room for a pod of the target, where that was asked for.
+    rooms: Mapping[str, Room] = msgspec.field(default_factory=dict)
 
 
 class SnapshotReader:

@@ -16,10 +16,10 @@ from everynode.cli.rollout.lines import age
 from everynode.cli.rollout.marks import colour_of, mark
 from everynode.cli.terminal.style import Style
 from everynode.inspect.advice import advice
-from everynode.inspect.evaluate import evaluate
 from everynode.inspect.explain import Explanation, explain_node
 from everynode.inspect.fleet import NodeStanding
 from everynode.inspect.pod_trouble import PodEvent, read_errors, read_events
+from everynode.inspect.rooms import evaluate_with_rooms
 from everynode.inspect.snapshot import SnapshotReader
 
 _WORD: Final = 12  # width of the words on the left
@@ -45,7 +45,8 @@ async def read_reports(
     reader = SnapshotReader(cluster.client)
     reports = []
     for ds in sets:
-        evaluation = evaluate(await reader.read(ds), cluster.clock.now())
+        snapshot, now = await reader.read(ds), cluster.clock.now()
+        evaluation = await evaluate_with_rooms(cluster.client, snapshot, now)
         found = explain_node(evaluation, node, cluster.clock.now())
         if found is not None:
             report = await _read_report(cluster, ds, found, known_commands)
