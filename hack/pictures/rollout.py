@@ -20,7 +20,7 @@ _SILENT: Final = "node-0017"
 # Pods do not all take equally long.
 _SLOW: Final = {"node-0033": 1.4, "node-0030": 1.8, "node-0024": 1.3, "node-0021": 1.6}
 _UPDATE, _LOST, _RELEASE, _FOUND = 100.0, 150.0, 240.0, 620.0
-_TIMES: Final = (_UPDATE + 40, 380.0, 610.0, 700.0)
+_TIMES: Final = (_UPDATE + 40, 375.0, 610.0, 700.0)
 _DOWN: Final = (NodeState.TAKEN, NodeState.STARTING)
 
 

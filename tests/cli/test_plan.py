@@ -92,6 +92,13 @@ def test_a_page_plays_the_plan(rollouts: Up, tmp_path: Path) -> None:
     assert "choose another file" in str(failed.exception)
 
 
+def test_a_chart_shows_the_plan(rollouts: Up, tmp_path: Path) -> None:
+    chart = tmp_path / "plan.svg"
+    text = printed(rollouts, "done", "--set-image", "agent=a:2", "--svg", str(chart))
+    assert "done on 5 nodes: a plan" in chart.read_text()
+    assert next(line for line in text.splitlines() if line.startswith("Complete after"))
+
+
 def test_a_manifest_from_a_file_or_standard_input(rollouts: Up, tmp_path: Path) -> None:
     file = tmp_path / "new.yaml"
     file.write_text(yaml.safe_dump(daemonset("fresh")))

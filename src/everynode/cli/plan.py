@@ -51,6 +51,12 @@ from everynode.cli.terminal.output import output_option
     metavar="FILE",
     help="Also write a page that plays the rollout in a browser, node by node.",
 )
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write a chart of nodes updated and down over time.",
+)
 @output_option("json", "yaml", "wide")
 @cluster_options
 def command(*, access: ClusterOptions, output: str, **options: Any) -> None:

@@ -20,16 +20,18 @@ from everynode.cli.planning.lines import node_lines, plan_lines
 from everynode.cli.planning.question import Question, ask, read_manifest
 from everynode.cli.planning.timing import read_durations, simulated_timing
 from everynode.cli.planning.warnings import plan_warnings
+from everynode.cli.simulation.forecast import summary
 from everynode.cli.simulation.outputs import write_output
 from everynode.cli.simulation.recording_page import recording_page
 from everynode.cli.terminal.output import print_document
 from everynode.cli.terminal.progress import Progress
 from everynode.cli.terminal.style import Style
-from everynode.cli.terminal.text import format_duration, parse_duration
+from everynode.cli.terminal.text import format_count, format_duration, parse_duration
 from everynode.clock import SystemClock
 from everynode.errors import UserError
 from everynode.forecast.answer import ForecastError
 from everynode.forecast.planned_rollout import PlanRequest, RolloutPlan, plan_rollout
+from everynode.pictures.forecast_chart import Drawn, draw_forecasts
 from everynode.sim.plans.plan import Timing
 
 
@@ -50,6 +52,7 @@ class PlanOptions:
     hook: str
     dry_run: bool
     html: Path | None
+    svg: Path | None
     output: str
 
     @property
@@ -68,6 +71,8 @@ def print_plan(access: ClusterOptions, options: PlanOptions) -> None:
     answer = make_plan(access, options)
     if options.html is not None:
         _write_page(options.html, answer)
+    if options.svg is not None:
+        _write_chart(options.svg, answer)
     if options.output in ("json", "yaml"):
         print_document(plan_document(answer), options.output)
         return
@@ -147,13 +152,25 @@ def _decode(question: Question) -> DaemonSet:
     return decode_daemonset({**question.new, "metadata": metadata})
 
 
-def _write_page(path: Path, answer: Answer) -> None:
-    plan, durations = answer.plan, answer.durations
-    if plan is None:
+def _required_plan(option: str, path: Path, answer: Answer) -> RolloutPlan:
+    """Return the plan for a file that an option names; raises UserError if there is none."""
+    if answer.plan is None:
         missing = ", ".join(answer.question.objects.missing)
         raise UserError(
-            f"--html {path}: there is no forecast: you lack the permission to {missing}"
+            f"{option} {path}: there is no forecast: you lack the permission to {missing}"
         )
+    return answer.plan
+
+
+def _write_chart(path: Path, answer: Answer) -> None:
+    forecast = _required_plan("--svg", path, answer).forecast
+    heading = f"{forecast.name} on {format_count(forecast.nodes, 'node')}: a plan"
+    chart = draw_forecasts(heading, [Drawn(forecast, forecast.name, summary(forecast))])
+    write_output("--svg", path, chart)
+
+
+def _write_page(path: Path, answer: Answer) -> None:
+    plan, durations = _required_plan("--html", path, answer), answer.durations
     paces = (
         f"{format_duration(durations.pull.seconds)} to run, "
         f"{format_duration(durations.start.seconds)} to be Ready, "
