@@ -8,11 +8,11 @@ from everynode.components.discovery import discover
 from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import DAEMONSETS, NODES, PODS, REVISIONS
-from everynode.kube.transport import Stream
 from tests.support.components_cluster import running, virtual
+from tests.support.transports import WithoutWatches
 
 
-class Parrot:
+class Parrot(WithoutWatches):
     """Answers everything with the same words."""
 
     def __init__(self, answer: Response) -> None:
@@ -20,12 +20,6 @@ class Parrot:
 
     async def send(self, request: Request) -> Response:
         return self._answer
-
-    async def open(self, request: Request) -> Stream:
-        raise AssertionError("nothing is watched here")
-
-    async def close(self) -> None:
-        pass
 
 
 @virtual

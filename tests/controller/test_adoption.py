@@ -18,13 +18,13 @@ from everynode.decide.actions import PodAction
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
-from everynode.kube.transport import Stream
 from everynode.sim.history.record import Commit
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Plan
 from everynode.sim.world import play
 from tests.support.samples import native, pod_json, template_with
 from tests.support.scripted_server import ManualClock, failure
+from tests.support.transports import WithoutWatches
 
 NAME, NODE = pod_json()["metadata"]["name"], pod_json()["spec"]["nodeName"]
 ORPHAN = pod_json()["metadata"]["uid"]
@@ -66,7 +66,7 @@ def test_an_orphan_that_no_watch_shows_is_found_within_a_quarter_of_an_hour(
     assert 600.0 < _bare_pod() < 1000.0
 
 
-class Refusing:
+class Refusing(WithoutWatches):
     """A server with one orphan that does not let it be adopted."""
 
     def __init__(self, refusal: Response) -> None:
@@ -83,12 +83,6 @@ class Refusing:
             return Response(200, msgspec.json.encode({**live, "spec": {"template": {}}}))
         items = [self._orphan] if request.path.endswith("/pods") else []
         return Response(200, msgspec.json.encode({"metadata": {}, "items": items}))
-
-    async def open(self, request: Request) -> Stream:
-        raise AssertionError("nothing is watched here")
-
-    async def close(self) -> None:
-        pass
 
 
 class Notebook(Reporter):

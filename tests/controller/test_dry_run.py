@@ -14,9 +14,10 @@ from everynode.decide.fleet.verification import NO_VERDICT, Verdict, Verificatio
 from everynode.decide.ledger import Ledger
 from everynode.kube.client import Client
 from everynode.kube.requests import Request, Response
-from everynode.kube.transport import Stream, TransportError
+from everynode.kube.transport import TransportError
 from tests.support.fleet import NEW, NOW, OLD, make, pod, see
 from tests.support.scripted_server import ManualClock
+from tests.support.transports import WithoutWatches
 
 ACCEPTED = Response(201, b"{}")
 FULL = "exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3"
@@ -28,7 +29,7 @@ def _status(code: int, message: str, reason: str = "") -> Response:
     return Response(code, msgspec.json.encode(body))
 
 
-class Scripted:
+class Scripted(WithoutWatches):
     """A server that sends the given response; None is a broken connection."""
 
     def __init__(self, *answers: Response | None) -> None:
@@ -41,12 +42,6 @@ class Scripted:
         if answer is None:
             raise TransportError("connection reset", sent=True)
         return answer
-
-    async def open(self, request: Request) -> Stream:
-        raise AssertionError("there is no watch here")
-
-    async def close(self) -> None:
-        pass
 
 
 class Refusals(Reporter):

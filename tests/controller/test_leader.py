@@ -20,13 +20,14 @@ from everynode.kube import verbs
 from everynode.kube.client import WRITE_SECONDS, Client
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import LEASES
-from everynode.kube.transport import Stream, TransportError
+from everynode.kube.transport import TransportError
 from tests.support.scripted_server import ManualClock
+from tests.support.transports import WithoutWatches
 
 NAMESPACE = "kube-system"
 
 
-class Wire:
+class Wire(WithoutWatches):
     """A way to the server that can fail: cut, answers lost or late, or everything held up."""
 
     def __init__(self, api: Api, clock: ManualClock) -> None:
@@ -46,12 +47,6 @@ class Wire:
         if self.fault == "late":
             await self._clock.sleep(request.timeout - 0.5)
         return response
-
-    async def open(self, request: Request) -> Stream:
-        raise AssertionError("leases are not watched")
-
-    async def close(self) -> None:
-        pass
 
 
 class Scene:

@@ -17,12 +17,12 @@ from everynode.decide.actions import PodAction
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
-from everynode.kube.transport import Stream
 from tests.support.fleet import NEW, OLD, make, pod, revision
 from tests.support.scripted_server import ManualClock, failure
+from tests.support.transports import WithoutWatches
 
 
-class Slow:
+class Slow(WithoutWatches):
     """A server that answers when the test lets it."""
 
     def __init__(self) -> None:
@@ -34,12 +34,6 @@ class Slow:
         self.asked.append(request.body)
         await self.answers.wait()
         return self.refusal or Response(201, request.body)
-
-    async def open(self, request: Request) -> Stream:
-        raise AssertionError("nothing is watched here")
-
-    async def close(self) -> None:
-        pass
 
 
 class Notebook(Reporter):

@@ -14,27 +14,21 @@ from everynode.controller.run import Controller, ControllerOptions
 from everynode.controller.scheduling import Urgency
 from everynode.controller.state import DaemonSetState
 from everynode.kube.requests import Request, Response
-from everynode.kube.transport import Stream
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Plan, Timing
 from everynode.sim.world import play
 from tests.support.fleet import make
 from tests.support.scripted_server import ManualClock
+from tests.support.transports import WithoutWatches
 
 NODES, BATCH = 60, 10
 START, STOP = 20.0, 10.0
 UPDATED_AT = 60.0
 
 
-class NoServer:
+class NoServer(WithoutWatches):
     async def send(self, request: Request) -> Response:
         raise AssertionError("nothing is requested here")
-
-    async def open(self, request: Request) -> Stream:
-        raise AssertionError("nothing is watched here")
-
-    async def close(self) -> None:
-        pass
 
 
 def reconcile_times(monkeypatch: pytest.MonkeyPatch, plan: Plan) -> list[float]:

@@ -16,9 +16,9 @@ from everynode.decide.ledger import Ledger
 from everynode.kube.client import Client
 from everynode.kube.errors import Denied
 from everynode.kube.requests import Request, Response
-from everynode.kube.transport import Stream
 from tests.support.fleet import make
 from tests.support.scripted_server import ManualClock
+from tests.support.transports import WithoutWatches
 
 CREATE = CreatePod("n1", "v2", "agent-x", {}, Cause.MISSING)
 DELETE = DeletePod("n1", "agent-x", "uid", "1", Cause.UPDATE)
@@ -29,7 +29,7 @@ CHANGE = PatchPod("n1", "agent-x", "uid", {}, Cause.IN_PLACE, notice=CHANGED)
 OPEN = PatchPod("n1", "agent-x", "uid", {}, Cause.GATE)
 
 
-class Willing:
+class Willing(WithoutWatches):
     """A server that takes every event."""
 
     def __init__(self) -> None:
@@ -38,12 +38,6 @@ class Willing:
     async def send(self, request: Request) -> Response:
         self.events.append(msgspec.json.decode(request.body))
         return Response(201, request.body)
-
-    async def open(self, request: Request) -> Stream:
-        raise AssertionError("nothing is watched here")
-
-    async def close(self) -> None:
-        pass
 
 
 class Stand:

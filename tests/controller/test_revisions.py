@@ -17,15 +17,15 @@ from everynode.decide.actions import CreateRevision
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
-from everynode.kube.transport import Stream
 from everynode.kube.watch.cache import Cache
 from tests.support.fleet import make
 from tests.support.scripted_server import ManualClock, failure
+from tests.support.transports import WithoutWatches
 
 Object = dict[str, Any]
 
 
-class Willing:
+class Willing(WithoutWatches):
     """A server that creates whatever it is asked for, unless it is told to refuse."""
 
     def __init__(self, stored: Sequence[Object]) -> None:
@@ -46,12 +46,6 @@ class Willing:
             return self.refusal
         self.created.append(request.body)
         return Response(201, request.body)
-
-    async def open(self, request: Request) -> Stream:
-        raise AssertionError("nothing is watched here")
-
-    async def close(self) -> None:
-        pass
 
 
 class Notebook(Reporter):

@@ -17,9 +17,10 @@ from everynode.decide.node.room import Room
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
-from everynode.kube.transport import Stream, TransportError
+from everynode.kube.transport import TransportError
 from tests.support.fleet import NEW, OLD, make, node, pod, revision
 from tests.support.scripted_server import ManualClock
+from tests.support.transports import WithoutWatches
 
 FORBIDDEN = Response(
     403,
@@ -43,7 +44,7 @@ def _list(*items: dict[str, Any]) -> Response:
     return Response(200, msgspec.json.encode({"metadata": {}, "items": list(items)}))
 
 
-class Server:
+class Server(WithoutWatches):
     """Answers lists of nodes and pods, and dry runs; None is a broken connection."""
 
     def __init__(self, pods: Response | None, dry_run: Response | None) -> None:
@@ -65,12 +66,6 @@ class Server:
         if answer is None:
             raise TransportError("connection reset", sent=True)
         return answer
-
-    async def open(self, request: Request) -> Stream:
-        raise AssertionError("there is no watch here")
-
-    async def close(self) -> None:
-        pass
 
 
 class Unknown(Reporter):

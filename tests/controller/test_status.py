@@ -16,12 +16,12 @@ from everynode.controller.status import COUNTS_DELAY, WRITE_INTERVAL, StatusConf
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.requests import Request, Response
-from everynode.kube.transport import Stream
 from tests.support.fleet import make
 from tests.support.scripted_server import ManualClock
+from tests.support.transports import WithoutWatches
 
 
-class Server:
+class Server(WithoutWatches):
     """Answers every write with the next version."""
 
     def __init__(self) -> None:
@@ -32,12 +32,6 @@ class Server:
         self.version += 1
         self.asked.append(request)
         return Response(200, b'{"metadata":{"resourceVersion":"%d"}}' % self.version)
-
-    async def open(self, request: Request) -> Stream:
-        raise AssertionError("nothing is watched here")
-
-    async def close(self) -> None:
-        pass
 
 
 class Undisturbed(Reporter):

@@ -80,6 +80,16 @@ class Permitted:
         return False
 
 
+class WithoutWatches:
+    """The part of a transport that tests without watches do not use; they add `send`."""
+
+    async def open(self, request: Request) -> Stream:
+        raise AssertionError("nothing is watched here")
+
+    async def close(self) -> None:
+        pass
+
+
 class DyingTransport:
     """Sends requests until it is killed; after that none reaches the server.
 

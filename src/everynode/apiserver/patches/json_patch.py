@@ -8,6 +8,8 @@ from typing import Any, Final
 from msgspec.json import decode as _decode
 from msgspec.json import encode as _encode
 
+from everynode.api.nulls import drop_nulls
+
 MAX_COPIED_BYTES: Final = 3 << 20  # bytes that all copy operations of one patch may add
 _MISSING: Final = object()
 _INTEGER: Final = re.compile("[-+]?[0-9]{1,19}")
@@ -28,15 +30,8 @@ def apply_merge_patch(target: Any, patch: Any) -> Any:
         elif isinstance(value, dict):
             out[key] = apply_merge_patch(out.get(key), value)
         else:
-            out[key] = _drop_nulls(value)
+            out[key] = drop_nulls(value)  # as kube-apiserver does within new lists
     return out
-
-
-def _drop_nulls(value: Any) -> Any:
-    """Drop the nulls of a new value; kube-apiserver does so within new lists, too."""
-    if isinstance(value, list):
-        return [_drop_nulls(item) for item in value]
-    return apply_merge_patch(None, value) if isinstance(value, dict) else value
 
 
 def apply_json_patch(document: Any, operations: list[Any]) -> Any:

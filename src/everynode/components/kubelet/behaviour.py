@@ -30,6 +30,8 @@ from typing import Final
 
 import msgspec
 
+from everynode.backoff import Backoff
+
 FAILURE_NAMES: Final = ("pull", "crash", "probe", "exit", "stuck", "none")
 PRESSURES: Final = {"memory": "MemoryPressure", "disk": "DiskPressure", "pid": "PIDPressure"}
 _DURATIONS: Final = ("pull", "start", "ready", "stop")
@@ -99,8 +101,7 @@ class Behaviour:
 
     def back_off_after(self, failures: int) -> float:
         """Simulated seconds to wait after that number of failures in a row."""
-        first, longest = self.back_off
-        return float(min(longest, first * 2 ** min(max(failures - 1, 0), 16)))
+        return Backoff(*self.back_off).delay(max(failures, 1))
 
 
 def parse_overrides(text: str) -> BehaviourOverrides:
