@@ -14,6 +14,7 @@ import msgspec
 
 from everynode.api.decode import DecodeError
 from everynode.api.objects import ControllerRevision, Node, Pod
+from everynode.api.resources import format_amount, parse_amounts
 from everynode.api.revision_data import decode_revision_data
 from everynode.apiserver.resources.nodes import NodeStrategy
 from everynode.apiserver.resources.pods import PodStrategy
@@ -94,6 +95,7 @@ class Seeding:
         silent, not_ready = [], set()
         for body in self._objects.nodes or ():
             node, whole = _decode_node(body), _json(body)
+            self._take_room(node.name, whole)
             if is_set_aside(node):
                 silent.append(node.name)
                 whole["metadata"]["annotations"] = {_STOPPED: "true"}
@@ -105,6 +107,18 @@ class Seeding:
             pod.node for pod in map(_decode_pod, self._objects.pods) if not is_ready(pod)
         )
         return SeededNodes(tuple(sorted(silent)), frozenset(not_ready), failing - {*silent})
+
+    def _take_room(self, name: str, node: Object) -> None:
+        """Let a node have as much less to allocate as the pods of others request there."""
+        used = (self._objects.used or {}).get(name)
+        if not used:
+            return
+        status = node["status"]
+        free = parse_amounts(status.get("allocatable") or {})
+        status["allocatable"] = {
+            each: format_amount(each, max(0, amount - used.get(each, 0)))
+            for each, amount in free.items()
+        }
 
     def add_revisions(self) -> None:
         """Store the ControllerRevisions."""

@@ -15,6 +15,7 @@ from everynode.api.daemonset import DaemonSet
 from everynode.api.keys import NODE_LIFECYCLE, READY, REVISION_HASH
 from everynode.api.objects import ControllerRevision, Node, Pod
 from everynode.controller.requests import selected_by
+from everynode.inspect.node_usage import Usage
 from everynode.inspect.snapshot import controls, list_all
 from everynode.kube.client import Client
 from everynode.kube.permissions import missing_permissions
@@ -43,6 +44,7 @@ class StoredObjects(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[bytes, ...] = ()  # own pods only
     revisions: tuple[bytes, ...] = ()
     now: float  # when they were read
+    used: Usage | None = None  # what pods of others request; None: not read
     missing: tuple[str, ...] = ()  # permissions that the reader lacks
 
 

@@ -35,10 +35,14 @@ def plan_lines(answer: Answer) -> Iterator[Line]:
     else:
         missing = ", ".join(answer.question.objects.missing)
         yield f"No forecast: you lack the permission to {missing}.", {"bold": True, "fg": "yellow"}
-    if answer.warnings or answer.dry_run.unknown:
+    lacking = answer.question.objects.missing if answer.plan is not None else ()
+    if answer.warnings or answer.dry_run.unknown or lacking:
         yield "", {}
     for warning in answer.warnings:
         yield f"warning: {warning.about}: {warning.message}", {"fg": "yellow"}
+    if lacking:
+        text = f"not tried: whether new pods fit: you lack the permission to {', '.join(lacking)}"
+        yield text, {"fg": "yellow"}
     if answer.dry_run.unknown:
         yield f"not tried: the dry run of one pod: {answer.dry_run.unknown}", {"fg": "yellow"}
 

@@ -17,9 +17,11 @@ from everynode.cli.access.daemonset_names import (
     no_crd_error,
     read_daemonset,
 )
+from everynode.cli.planning import room
 from everynode.cli.planning.change import Flags, apply_file, apply_flags
 from everynode.cli.terminal.manifest_files import display_name, read_daemonsets
 from everynode.errors import UsageError, UserError
+from everynode.inspect.node_usage import read_usage
 from everynode.inspect.stored_objects import StoredObjects, read_stored_objects
 from everynode.kube.errors import Forbidden, NotServed
 from everynode.kube.permissions import missing_permission, missing_permissions
@@ -76,7 +78,21 @@ async def ask(cluster: Cluster, name: str, manifest: Object | None, flags: Flags
     ds = found.ds if found is not None else None
     raw = found.raw if found is not None else None
     objects = await read_stored_objects(cluster.client, ds, raw, cluster.clock.now())
+    if objects.nodes is not None and room.matters(live, new):
+        objects = await _with_usage(cluster, objects, live, new)
     return Question(live=live, decoded=ds, new=new, namespace=cluster.namespace, objects=objects)
+
+
+async def _with_usage(
+    cluster: Cluster, objects: StoredObjects, live: Object | None, new: Object
+) -> StoredObjects:
+    """Add what the pods of others request; only where a new pod may need more room."""
+    own = live["metadata"]["uid"] if live is not None else ""
+    priority = room.priority_of(live, new, objects.pods)
+    used = await read_usage(cluster.client, own=own, priority=priority)
+    if isinstance(used, str):
+        return msgspec.structs.replace(objects, missing=(*objects.missing, used))
+    return msgspec.structs.replace(objects, used=used)
 
 
 def _in_namespace(cluster: Cluster, manifest: Object) -> Cluster:

@@ -18,6 +18,7 @@ from everynode.cli.planning.change import Flags, Object, changed_fields, parse_i
 from everynode.cli.planning.dry_run import NOT_ASKED, DryRun, pod_to_try, try_pod
 from everynode.cli.planning.lines import node_lines, plan_lines
 from everynode.cli.planning.question import Question, ask, read_manifest
+from everynode.cli.planning.room import find_shortages
 from everynode.cli.planning.timing import read_durations, simulated_timing
 from everynode.cli.planning.warnings import plan_warnings
 from everynode.cli.simulation.forecast import summary
@@ -95,7 +96,10 @@ def make_plan(access: ClusterOptions, options: PlanOptions) -> Answer:
     dry_run = NOT_ASKED
     if options.dry_run and plan is not None:
         dry_run = asyncio.run(_try(access, question, plan))
-    before = plan.before if plan is not None else None
+    before, shortages = None, {}
+    if plan is not None:
+        before = plan.before
+        shortages = find_shortages(plan, question.objects, question.new)
     return Answer(
         question=question,
         ds=_decode(question),
@@ -104,7 +108,7 @@ def make_plan(access: ClusterOptions, options: PlanOptions) -> Answer:
         hook=hook,
         plan=plan,
         dry_run=dry_run,
-        warnings=plan_warnings(question.new, before, dry_run, {}, question.objects.now),
+        warnings=plan_warnings(question.new, before, dry_run, shortages, question.objects.now),
     )
 
 
