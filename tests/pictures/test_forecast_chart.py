@@ -58,6 +58,19 @@ def test_two_forecasts_are_told_apart_by_more_than_colour(answer: Forecast) -> N
     assert svg.index("agent.yaml: One. At most") < svg.index("other.yaml: Two. At most")
 
 
+@pytest.mark.parametrize(
+    ("seconds", "last"), [(1.3, "0:01"), (45.0, "0:40"), (900.0, "15:00"), (400_000.0, "96:00:00")]
+)
+def test_times_are_round_and_have_room(answer: Forecast, seconds: float, last: str) -> None:
+    given = {name: getattr(answer, name) for name in answer.__struct_fields__}
+    curve = ((0.0, 0, 1), (seconds, 10, 0))
+    shown = Forecast(**given | {"curve": curve, "seconds": seconds})
+    times = [each for each in texts(draw_forecasts("a", [Drawn(shown, "", "b")])) if ":" in each]
+    assert times[0] == "0:00"
+    assert times[-1] == last
+    assert len(times) <= 6
+
+
 @pytest.mark.parametrize("changes", [{"curve": ()}, {"curve": ((0.0, 0, 0),), "seconds": 0.0}])
 def test_what_never_moved_has_a_chart_too(answer: Forecast, changes: dict[str, Any]) -> None:
     given = {name: getattr(answer, name) for name in answer.__struct_fields__} | changes

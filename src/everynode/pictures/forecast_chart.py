@@ -17,7 +17,7 @@ _UPPER: Final = 150  # height of the nodes that are updated
 _LOWER: Final = 62  # of those that are down
 _MOST_POINTS: Final = 300
 _COLUMNS: Final = 180  # of the nodes that are down: each shows the most of its time
-_TICKS: Final = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
+_TICKS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
 _DAY: Final = 86400
 _SHORT: Final = 100.0  # seconds; in longer rollouts a fraction of one is not seen
 # Colours of the updated and of the down nodes of one forecast; of two, one for each forecast.

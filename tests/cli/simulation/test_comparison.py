@@ -81,6 +81,12 @@ def test_another_manifest_is_the_second_forecast_with_settings_if_given(tmp_path
     assert second.label == "other=one.yaml with fail=1"
 
 
+def test_a_file_with_two_daemonsets_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "two.yaml"
+    other.write_text(yaml.safe_dump_all([MANIFEST, MANIFEST]), encoding="utf-8")
+    assert "give a file with one DaemonSet" in refused(str(other))
+
+
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     other = tmp_path / "agent.yaml"
     other.write_text(yaml.safe_dump(MANIFEST), encoding="utf-8")
