@@ -57,10 +57,10 @@ def parse_questions(manifests: list[Object], options: dict[str, Any]) -> list[Po
     posed = [Posed(first, parse_question(manifests, options))]
     if texts:
         if files:
-            found = read_daemonsets(files)
-            if len(found) > 1:
+            others = read_daemonsets(files)
+            if len(others) > 1:
                 raise UsageError(f"--compare {files[0]}: give a file with one DaemonSet")
-            manifests = [*manifests[:-1], *found]
+            manifests = [*manifests[:-1], *others]
         settings = [found for each in texts if (found := _setting_of(each)) is not None]
         changed, assumed = _with_settings(manifests, options, settings)
         words = ", ".join(f"{name}={value}" for name, value in settings)
