@@ -66,6 +66,27 @@ def test_scan_follows_the_order_of_keys_and_keeps_to_its_namespace() -> None:
     assert [r.key for r in things.scan("a", after="a/x")] == ["a/y"]
 
 
+def test_pods_are_found_by_their_node_through_every_change() -> None:
+    store = Store()
+    pods = store.collection("pods")
+
+    def on(node: str, *, after: str = "") -> list[str]:
+        return [record.key for record in pods.having(node, after=after) or ()]
+
+    first = store.put(pods, obj("b"), fields=("", "Pending"))
+    store.put(pods, obj("a"), fields=("n1", "Running"))
+    assert (on(""), on("n1")) == (["ns/b"], ["ns/a"])
+    bound = store.put(pods, obj("b"), fields=("n1", "Pending"))
+    assert (on(""), on("n1"), on("n1", after="ns/a")) == ([], ["ns/a", "ns/b"], ["ns/b"])
+    moved = store.replace_body(pods, bound, bound.body, fields=("n2", "Running"))
+    assert (on("n1"), on("n2")) == (["ns/a"], ["ns/b"])
+    store.remove(pods, moved)
+    assert on("n2") == []
+    store.restore(pods, first)
+    assert on("") == ["ns/b"]
+    assert store.collection("things").having("n1") is None
+
+
 def test_members_are_written_in_the_order_of_kubernetes() -> None:
     mixed = {
         "status": {},

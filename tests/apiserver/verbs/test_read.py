@@ -142,3 +142,10 @@ async def test_pods_are_found_by_node_and_phase(cluster: Cluster) -> None:
     found = await cluster.get(f"{PODS}?fieldSelector=spec.nodeName%3Dn1,status.phase!%3DFailed")
     assert found.names == ["here"]
     assert (await cluster.get(f"{PODS}?fieldSelector=spec.nodeName%3D")).names == ["nowhere"]
+    name = "fieldSelector=metadata.name%3Dhere"
+    assert (await cluster.get(f"{PODS}?{name}")).names == ["here"]
+    assert (await cluster.get(f"/api/v1/pods?{name}")).names == ["here"]
+    assert (await cluster.get(f"{PODS}?{name},spec.nodeName%3Dn2")).names == []
+    assert (await cluster.get(f"/api/v1/namespaces/kube-system/pods?{name}")).names == []
+    space = "fieldSelector=metadata.name%3Dkube-system"
+    assert (await cluster.get(f"/api/v1/namespaces?{space}")).names == ["kube-system"]

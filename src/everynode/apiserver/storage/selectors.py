@@ -21,6 +21,8 @@ class Selection(msgspec.Struct, frozen=True):
     namespace: str = ""
     labels: LabelMatcher | None = None
     fields: tuple[tuple[FieldReader, str, bool], ...] = ()
+    name: str = ""  # the only name that is selected, if there is one
+    first_field: str | None = None  # the only value of the first selectable field, likewise
 
     @property
     def filtered(self) -> bool:
@@ -49,7 +51,14 @@ def parse_selection(
         raise bad_request(str(error)) from None
     readers = [_reader(term.field, selectable, custom=custom) for term in terms]
     wanted = zip(readers, terms, strict=True)
-    return Selection(namespace, matcher, tuple((r, term.value, term.equal) for r, term in wanted))
+    equal = {term.field: term.value for term in terms if term.equal}
+    return Selection(
+        namespace,
+        matcher,
+        tuple((r, term.value, term.equal) for r, term in wanted),
+        name=equal.get("metadata.name", ""),
+        first_field=equal.get(selectable[0]) if selectable else None,
+    )
 
 
 def _reader(field: str, selectable: Sequence[str], *, custom: bool) -> FieldReader:

@@ -22,6 +22,8 @@ Object = dict[str, Any]
 
 MAX_OBJECT_BYTES: Final = 1536 << 10  # etcd's default request limit
 _NEVER: Final = 1 << 63  # higher than any version
+# Pods are found by their node: spec.nodeName is the first of their selectable fields.
+_INDEXED_BY_FIRST_FIELD: Final = ("pods",)
 _NO_LABELS: Final[dict[str, str]] = {}
 
 
@@ -83,6 +85,10 @@ class Collection:
         self.name = name
         self.log = log
         self.records: SortedDict = SortedDict()
+        # Keys by the value of the first selectable field; None where that is no index.
+        self._by_field: dict[str, set[str]] | None = None
+        if name in _INDEXED_BY_FIRST_FIELD:
+            self._by_field = {}
 
     def get(self, namespace: str, name: str) -> Record | None:
         """Return the object of that name, or None."""
@@ -96,6 +102,28 @@ class Collection:
         high = f"{namespace}0" if namespace else None  # "0" follows "/"
         for key in self.records.irange(low, high, inclusive=(not after, False)):
             yield self.records[key]
+
+    def having(self, value: str, *, after: str = "") -> list[Record] | None:
+        """Return the objects with this value of the first field, in key order; None: no index."""
+        if self._by_field is None:
+            return None
+        keys = self._by_field.get(value, ())
+        return [self.records[key] for key in sorted(keys) if key > after]
+
+    def reindex(self, before: Record | None, after: Record | None) -> None:
+        """Bring the index up to date with a change; unchanged fields are the same object."""
+        index = self._by_field
+        if index is None or (
+            before is not None and after is not None and before.fields is after.fields
+        ):
+            return
+        if before is not None and before.fields:
+            keys = index[before.fields[0]]
+            keys.discard(before.key)
+            if not keys:
+                del index[before.fields[0]]
+        if after is not None and after.fields:
+            index.setdefault(after.fields[0], set()).add(after.key)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -155,6 +183,7 @@ class Store:
         record = encode_record(obj, self.version + 1, fields=fields, previous=previous)
         check_size(record.body)
         self.version += 1
+        collection.reindex(previous, record)
         if previous is None:
             records[key] = record
             self._commit(collection, Change("ADDED", record, None))
@@ -178,6 +207,7 @@ class Store:
             labels=previous.labels,
             fields=previous.fields if previous.fields == fields else fields,
         )
+        collection.reindex(previous, record)
         dict.__setitem__(
             collection.records, record.key, record
         )  # the key exists: skip the sorted insert
@@ -188,12 +218,13 @@ class Store:
         """Remove an object; returns its last state with the resourceVersion of the removal."""
         self.version += 1
         last = with_version(record, self.version)
-        del collection.records[record.key]
+        collection.reindex(collection.records.pop(record.key), None)
         self._commit(collection, Change("DELETED", last, record))
         return last
 
     def restore(self, collection: Collection, record: Record) -> None:
         """Load an object from the data folder: no watch event, no new version."""
+        collection.reindex(collection.records.get(record.key), record)
         collection.records[record.key] = record
 
     def resume(self, version: int) -> None:

@@ -209,12 +209,12 @@ def _records_at(
 ) -> Iterator[Record]:
     """Return the records at a version, in key order; a past version is rebuilt from the log."""
     if not exact or version == request.state.store.version:
-        return request.collection.scan(selection.namespace, after=after)
+        return _current_records(request, selection, after=after)
     changes = request.collection.log.since_version(version)
     if changes is None:
         raise _list_expired(after)
     if not changes:
-        return request.collection.scan(selection.namespace, after=after)
+        return _current_records(request, selection, after=after)
     before: dict[str, Record | None] = {}
     for change in changes:
         before.setdefault(change.record.key, change.previous)
@@ -225,6 +225,19 @@ def _records_at(
         else:
             records[key] = record
     return iter([records[key] for key in sorted(records) if key > after])
+
+
+def _current_records(request: ApiRequest, selection: Selection, *, after: str) -> Iterator[Record]:
+    """Return records in key order, those selected among them; others may be left out."""
+    collection = request.collection
+    if selection.first_field is not None:
+        found = collection.having(selection.first_field, after=after)
+        if found is not None:
+            return iter(found)
+    if selection.name and (selection.namespace or not request.kind.namespaced):
+        record = collection.get(selection.namespace, selection.name)
+        return iter([record] if record is not None and record.key > after else [])
+    return collection.scan(selection.namespace, after=after)
 
 
 def _list_expired(after: str) -> StatusError:
