@@ -300,7 +300,7 @@ def _count_nodes(states: Iterable[DaemonSetState]) -> Iterator[Metric]:
         nodes[*labels, "to_come"] = summary.not_started
         for reason, count in _waiting_by_reason(summary).items():
             waiting[*labels, reason] = count
-        check = stall_check(summary)
+        check = stall_check(summary, "")
         blocked[labels] = check is not None and check.after < math.inf
     text = "Nodes that should have a pod, by state; each is in one."
     yield _gauges("daemonset_nodes", text, (*_DAEMONSET_LABELS, "state"), nodes)

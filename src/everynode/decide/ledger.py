@@ -31,6 +31,7 @@ from everynode.decide.fleet.conditions import (
     StallCheck,
     add_stalled,
     build_conditions,
+    describe_fleet,
     merge_conditions,
     stall_check,
     waiting_nodes,
@@ -208,8 +209,9 @@ class Ledger:
         """Return the conditions to store, and when they change without an event."""
         if self._conditions_cache is None:
             summary = self.summary()
-            self._conditions_cache = build_conditions(summary)
-            self._stall_check = stall_check(summary)
+            text = describe_fleet(summary)
+            self._conditions_cache = build_conditions(summary, text)
+            self._stall_check = stall_check(summary, text)
         stored = merge_conditions(self._conditions_cache, status.conditions, now)
         if self.plan.ds.flavour is Flavour.NATIVE:
             return stored, None

@@ -11,6 +11,7 @@ from everynode.decide.fleet.conditions import (
     FleetSummary,
     add_stalled,
     build_conditions,
+    describe_fleet,
     merge_conditions,
     stall_check,
     waiting_nodes,
@@ -28,8 +29,12 @@ def written(shown: FleetSummary, *observed: Condition, now: float = NOW) -> dict
 
 
 def stored(shown: FleetSummary, *observed: Condition, now: float = NOW) -> tuple[Condition, ...]:
-    merged = merge_conditions(build_conditions(shown), observed, now)
-    return add_stalled(merged, stall_check(shown), now)[0] if shown.advanced else merged
+    merged = merge_conditions(build_conditions(shown, describe_fleet(shown)), observed, now)
+    return (
+        add_stalled(merged, stall_check(shown, describe_fleet(shown)), now)[0]
+        if shown.advanced
+        else merged
+    )
 
 
 def state_of(shown: FleetSummary) -> list[str]:
@@ -190,10 +195,16 @@ def test_what_says_the_same_is_kept_as_it_was_observed() -> None:
 
 def test_conditions_of_others_survive_in_their_place() -> None:
     other = Condition("Blessed", "True", "Bishop", "by hand", at(NOW - 7))
-    mine = merge_conditions(build_conditions(summary()), (), NOW)
+    mine = merge_conditions(build_conditions(summary(), describe_fleet(summary())), (), NOW)
     observed = (mine[0], other, *mine[1:])
-    assert merge_conditions(build_conditions(summary()), observed, NOW + 1) == observed
-    assert merge_conditions(build_conditions(summary()), (other,), NOW)[0] is other
+    assert (
+        merge_conditions(build_conditions(summary(), describe_fleet(summary())), observed, NOW + 1)
+        == observed
+    )
+    assert (
+        merge_conditions(build_conditions(summary(), describe_fleet(summary())), (other,), NOW)[0]
+        is other
+    )
 
 
 BAD = FieldError("spec.updateStrategy.rollingUpdate.selector", "selects no node")
@@ -230,8 +241,8 @@ def test_deployment_tools_read_one_state(more: dict[str, Any], state: list[str])
 
 
 def stalls_after(shown: FleetSummary, *observed: Condition, now: float = NOW) -> float | None:
-    merged = merge_conditions(build_conditions(shown), observed, now)
-    wake_at = add_stalled(merged, stall_check(shown), now)[1]
+    merged = merge_conditions(build_conditions(shown, describe_fleet(shown)), observed, now)
+    wake_at = add_stalled(merged, stall_check(shown, describe_fleet(shown)), now)[1]
     return None if wake_at is None else wake_at - NOW
 
 

@@ -124,13 +124,17 @@ def waiting_nodes(
     return {code: names for code, names in by_code.items() if code != RESTARTED}
 
 
-def build_conditions(summary: FleetSummary) -> tuple[Condition, ...]:
+def describe_fleet(summary: FleetSummary) -> str:
+    """Return the text that most conditions carry: the nodes that wait, and the counts."""
+    return _complete_text(summary) if summary.complete else _summary(summary)
+
+
+def build_conditions(summary: FleetSummary, text: str) -> tuple[Condition, ...]:
     """Return our conditions for this summary, without times; `merge_conditions` adds them.
 
-    Whether the update is stalled depends on those times, and is added by `add_stalled`.
+    `text` is that of `describe_fleet`. Whether the update is stalled depends on the times, and is
+    added by `add_stalled`.
     """
-    # Put together once: the text names waiting nodes, and up to four conditions carry it.
-    text = _complete_text(summary) if summary.complete else _summary(summary)
     return (
         _progressing(summary, text),
         _available(summary),
@@ -151,14 +155,17 @@ class StallCheck(msgspec.Struct, frozen=True):
     message: str
 
 
-def stall_check(summary: FleetSummary) -> StallCheck | None:
-    """Return how to tell when this fleet is stalled; None while it is ready or moves."""
+def stall_check(summary: FleetSummary, text: str) -> StallCheck | None:
+    """Return how to tell when this fleet is stalled; None while it is ready or moves.
+
+    `text` is that of `describe_fleet`.
+    """
     if summary.ready or summary.moving:
         return None
     if summary.spec_faults:
         return StallCheck(0.0, "BadValues", _faulty(summary).message)
     after = math.inf if _HOOK in summary.waiting else summary.min_ready_seconds + STALL_SECONDS
-    return StallCheck(after, _blocking_reason(summary), _summary(summary))
+    return StallCheck(after, _blocking_reason(summary), text)
 
 
 def add_stalled(
