@@ -76,9 +76,12 @@ class Unknown(Reporter):
         self.words.append(error.message)
 
 
+def _sized_container(cpu: str) -> list[dict[str, Any]]:
+    return [{"name": "a", "image": "a", "resources": {"requests": {"cpu": cpu}}}]
+
+
 def _sized(hash: str, cpu: str) -> Any:
-    container = {"name": "a", "image": hash, "resources": {"requests": {"cpu": cpu}}}
-    return revision(hash, containers=[container])
+    return revision(hash, containers=_sized_container(cpu))
 
 
 class Stand:
@@ -94,10 +97,11 @@ class Stand:
         for name in names:
             self.state.pod_changed(None, pod(OLD, on=name))
         self.state.set_plan(plan)
+        self.informers = Informers((Flavour.ADVANCED,))
         self.rooms = Rooms(
             Client(self.server, self.clock),
             self.clock,
-            informers=Informers((Flavour.ADVANCED,)),
+            informers=self.informers,
             queue=ReconcileQueue(self.clock),
             reporter=self.unknown,
         )
@@ -180,6 +184,34 @@ async def test_a_full_node_is_observed_again_with_the_count_of_the_attempt() -> 
     await stand.observe("n1")
     await stand.observe("n1")
     assert stand.room().attempt == 2
+
+
+async def test_a_node_that_had_room_in_between_is_counted_from_the_beginning() -> None:
+    stand = Stand()
+    await stand.observe("n1")
+    stand.server.pods = _list()
+    await stand.observe("n1")
+    stand.server.pods = _list(FILLER)
+    await stand.observe("n1")
+    assert stand.room().attempt == 1
+
+
+async def test_of_two_daemonsets_that_grow_the_second_allows_for_the_first() -> None:
+    half = {"metadata": {"uid": "half"}, "spec": {"containers": _sized_container("800m")}}
+    first, second = Stand(_list(half)), Stand()
+    second.rooms = first.rooms
+    second.state.key = "second"
+    for stand in (first, second):
+        first.informers.states[stand.state.key] = stand.state
+    first.informers.nodes.replace([node("n1")], "1")
+    await first.observe("n1")
+    assert first.room().shortages("") == ()
+    await second.observe("n1")
+    [shortage] = second.room().shortages("")
+    assert str(shortage) == "Insufficient cpu: 150m needed, 50m free"
+    await first.clock.advance(60.0)  # it was not taken
+    await second.observe("n1")
+    assert second.room().shortages("") == ()
 
 
 async def test_a_daemonset_that_is_gone_is_forgotten() -> None:

@@ -36,7 +36,7 @@ from everynode.controller.scheduling import ReconcileQueue
 from everynode.controller.state import DaemonSetState
 from everynode.decide.fleet.verification import verify_target
 from everynode.decide.node.eligibility import eligibility_for
-from everynode.decide.node.room import Requests, Room, template_requests
+from everynode.decide.node.room import FRESH_SECONDS, Requests, Room, template_requests
 from everynode.decide.plan import Plan
 from everynode.kube import verbs
 from everynode.kube.client import Client, NotLeader
@@ -137,7 +137,7 @@ class Rooms:
             state.ds.uid,
             revision=plan.target_hash,
             now=self._clock.now(),
-            attempt=state.room_attempt(node, plan.target_hash),
+            attempt=_attempt(state.room(node), plan),
             claimed=self._claimed(state, node, seen),
             by_scheduler=self._by_scheduler,
         )
@@ -188,13 +188,33 @@ class Rooms:
     # --- Other DaemonSets on the node ------------------------------------------------------------
 
     def _claimed(self, state: DaemonSetState, node: str, seen: NodeResources) -> Iterator[Requests]:
-        """Yield what other DaemonSets will request here: pods that they are just replacing."""
+        """Yield what other DaemonSets will request here: pods that they are just replacing.
+
+        The first of several that may replace a pod here is allowed for by the others.
+        """
         for other in self._informers.states.values():
-            if other is state or other.ledger is None or not other.is_replacing_pod(node):
+            if other is state or other.ledger is None:
                 continue
             plan, there = other.ledger.plan, self._informers.nodes.get(node)
+            next_one = _may_be_replaced(other.room(node), plan, self._clock.now())
+            if not next_one and not other.is_replacing_pod(node):
+                continue
             wanted = plan.constraints[plan.target_hash]
             if there is None or not eligibility_for(wanted, there).should_run:
                 continue
             bound = [pod for pod in seen.pods if pod.is_owned_by(other.ds.uid)]
             yield unbound_requests(template_requests(plan.target.template), bound)
+
+
+def _attempt(last: Room | None, plan: Plan) -> int:
+    """Return how often in a row a node is observed that has no room, with this time."""
+    if last is None or last.revision != plan.target_hash or last.has_room(surging=plan.surging):
+        return 1
+    return last.attempt + 1
+
+
+def _may_be_replaced(room: Room | None, plan: Plan, now: float) -> bool:
+    """Whether a pod of the DaemonSet may be taken now, because its node was found to have room."""
+    if room is None or room.revision != plan.target_hash or room.unknown:
+        return False
+    return now < room.observed_at + FRESH_SECONDS and room.has_room(surging=plan.surging)

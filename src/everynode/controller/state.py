@@ -308,10 +308,9 @@ class DaemonSetState:
         self._rooms[node] = room
         self.changed.mark(node)
 
-    def room_attempt(self, node: str, revision: str) -> int:
-        """Return how often in a row the room for this target is observed with the next time."""
-        last = self._rooms.get(node)
-        return last.attempt + 1 if last is not None and last.revision == revision else 1
+    def room(self, node: str) -> Room | None:
+        """Return what was last observed of the node's room, since a pod was written there."""
+        return self._rooms.get(node)
 
     def is_replacing_pod(self, node: str) -> bool:
         """Whether a pod of the node is being replaced: its successor is not bound yet."""

@@ -68,6 +68,10 @@ class Room(msgspec.Struct, frozen=True):
         kept = {name: amount - self.preemptible.get(name, 0) for name, amount in used.items()}
         return missing if missing_room(self.allocatable, kept, wanted) else ()
 
+    def has_room(self, *, surging: bool) -> bool:
+        """Whether nothing is missing for a pod that replaces ours here, or comes beside it."""
+        return not self.shortages("" if surging else next(iter(self.own), ""))
+
 
 class RoomCheck(NamedTuple):
     """What is known of a node's room for a pod of the target."""
