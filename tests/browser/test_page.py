@@ -100,7 +100,7 @@ async def test_a_rollout_is_seen_from_canary_to_undo(tmp_path: Path) -> None:
         await page.wait(counted(2, 4))
         # A version that never becomes ready: the page names the reason and the nodes.
         await live.change("a:never-ready", 0)
-        await live.until("stalled")
+        await live.until("waiting")
         await page.run("document.querySelector('.by-reason').click()")
         await page.wait("document.querySelector('.name-list .link')")
         assert "reason=" in await page.run("location.hash")

@@ -24,7 +24,7 @@ Object = dict[str, Any]
 EXPECTED = {
     "ads/done": "complete",
     "ads/held": "held",
-    "ads/stuck": "stalled",
+    "ads/stuck": "waiting",
     "ads/net": "complete",
     "ds/net": "complete",
 }

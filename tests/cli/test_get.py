@@ -28,7 +28,7 @@ def test_programs_get_names_and_documents(rollouts: Up) -> None:
     names = typed(command, rollouts, "-A", "-o", "name").stdout.splitlines()
     assert names[:2] == ["daemonset.apps.kruise.io/done", "daemonset.apps.kruise.io/held"]
     [stuck] = json.loads(typed(command, rollouts, "stuck", "-o", "json").stdout)["items"]
-    assert (stuck["state"], stuck["waitingNodes"]) == ("stalled", {"NotReady": ["node-0006"]})
+    assert (stuck["state"], stuck["waitingNodes"]) == ("waiting", {"NotReady": ["node-0006"]})
     assert stuck["budget"] == {
         "field": "maxUnavailable",
         "value": "20%",

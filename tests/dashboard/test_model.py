@@ -90,7 +90,12 @@ def conditions(**reason: str) -> tuple[Condition, ...]:
         (1, conditions(Complete="P", Progressing="Paused"), RolloutState.PAUSED),
         (1, conditions(Complete="H", Progressing="Held"), RolloutState.HELD),
         (1, conditions(Complete="O", Progressing="OnDelete"), RolloutState.ON_DELETE),
-        (1, conditions(Complete="I", Progressing="ImagePullBackOff"), RolloutState.STALLED),
+        (1, conditions(Complete="I", Progressing="ImagePullBackOff"), RolloutState.WAITING),
+        (
+            1,
+            conditions(Complete="I", Progressing="ImagePullBackOff", Stalled="+ImagePullBackOff"),
+            RolloutState.STALLED,
+        ),
         (
             1,
             conditions(Complete="N", Progressing="NodeNotReady", Ready="+AllButSilent"),

@@ -65,7 +65,7 @@ async def agreed(stage: Stage, manifest: Object) -> Evaluation:
 
 
 @BOTH
-async def test_a_complete_and_a_stalled_rollout(play: Play, version: str) -> None:
+async def test_a_complete_rollout_and_one_that_waits(play: Play, version: str) -> None:
     async with play(nodes=3) as stage:
         manifest = daemonset(api_version=version)
         await stage.start(manifest, 3)
@@ -78,7 +78,7 @@ async def test_a_complete_and_a_stalled_rollout(play: Play, version: str) -> Non
             "the cause is named",
         )
         fleet = (await agreed(stage, manifest)).fleet
-        assert fleet.state is RolloutState.STALLED
+        assert fleet.state is RolloutState.WAITING
         assert [row.standing for row in fleet.rows] == ["queued", "queued", "waiting"]
         assert [row.place for row in fleet.rows] == [2, 1, None]
         assert list(fleet.waiting.values()) == [("node-0003",)]
@@ -118,7 +118,7 @@ async def test_a_target_that_the_server_refuses(play: Play) -> None:
         await stage.change_template(manifest, priorityClassName="no-such-class")
         await stage.until(lambda: reason_of(stage, manifest) == "Refused", "it is said why")
         fleet = (await agreed(stage, manifest)).fleet
-        assert fleet.state is RolloutState.STALLED
+        assert fleet.state is RolloutState.WAITING
         assert "no-such-class" in fleet.refusal
 
 
@@ -129,7 +129,7 @@ async def test_a_first_pod_that_the_server_refuses(play: Play) -> None:
         await stage.create(manifest)
         await stage.until(lambda: reason_of(stage, manifest) == "Refused", "it is said why")
         fleet = (await looked_at(stage, manifest)).fleet
-        assert (fleet.state, fleet.waiting) == (RolloutState.STALLED, {"Refused": ("node-0001",)})
+        assert (fleet.state, fleet.waiting) == (RolloutState.WAITING, {"Refused": ("node-0001",)})
 
 
 async def test_missing_rights_are_named_and_the_rest_is_shown(play: Play) -> None:

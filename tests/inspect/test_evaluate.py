@@ -5,9 +5,27 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from everynode.api.daemonset import DaemonSet, DaemonSetStatus, IntOrPercent, UpdateStrategy
-from everynode.api.objects import Condition, Node, NodeMeta, Pod, PodMeta, PodSpec, PodStatus
+from everynode.api.daemonset import (
+    DaemonSet,
+    DaemonSetStatus,
+    Flavour,
+    IntOrPercent,
+    UpdateStrategy,
+)
+from everynode.api.objects import (
+    Condition,
+    ContainerState,
+    ContainerStatus,
+    Node,
+    NodeMeta,
+    Pod,
+    PodMeta,
+    PodSpec,
+    PodStatus,
+    StateWaiting,
+)
 from everynode.inspect.evaluate import Evaluator, evaluate, is_complete, summarise
 from everynode.inspect.fleet import NodeStanding, RolloutState
 from everynode.inspect.snapshot import Snapshot
@@ -96,6 +114,39 @@ def test_a_broken_pod_of_the_target_does_not_count_as_updated() -> None:
     standings = [row.standing for row in fleet.rows]
     assert fleet.counts.updated == standings.count(NodeStanding.UPDATED) == 1
     assert fleet.status.updated == 2  # as kubectl shows it
+
+
+@pytest.mark.parametrize(
+    ("quiet", "state"),
+    [(10.0, RolloutState.WAITING), (299.0, RolloutState.WAITING), (301.0, RolloutState.STALLED)],
+)
+@pytest.mark.parametrize("flavour", list(Flavour))
+def test_a_rollout_waits_until_nothing_has_moved_for_five_minutes(
+    flavour: Flavour, quiet: float, state: RolloutState
+) -> None:
+    """As the condition Stalled says; the native kind has none, and its pods tell it."""
+    since = datetime.fromtimestamp(NOW - quiet, UTC)
+    conditions = tuple(
+        Condition(kind, "False", "Waiting", last_transition_time=since)
+        for kind in (("Ready", "Reconciling") if flavour is Flavour.ADVANCED else ())
+    )
+    status = DaemonSetStatus(observed_generation=1, conditions=conditions)
+    strategy = UpdateStrategy(max_unavailable=IntOrPercent(1))
+    ds = replace(sample(strategy=strategy, status=status), flavour=flavour)
+    waits = ContainerState(waiting=StateWaiting("ImagePullBackOff"))
+    broken = pod("b", target_of(ds), ready_for=None)
+    times = (Condition("Ready", "False", last_transition_time=since),)
+    broken = replace(
+        broken,
+        metadata=replace(broken.metadata, creation_timestamp=since),
+        status=PodStatus(
+            "Pending", conditions=times, container_statuses=(ContainerStatus("a", state=waits),)
+        ),
+    )
+    pods = (pod("a", "old", ready_for=5000.0), broken)
+    fleet = evaluate(Snapshot(ds, (node("a"), node("b")), pods, ()), NOW).fleet
+    assert fleet.state is state
+    assert fleet.state.ends_watch == (state is RolloutState.STALLED)
 
 
 def test_a_spec_that_no_controller_has_seen_is_reported_as_unobserved() -> None:

@@ -68,7 +68,7 @@ async def _rows(
 async def test_what_is_missing_is_worked_out_for_nodes_that_wait_for_room() -> None:
     server = Server(used="880m")
     state, rows = await _rows(server, "2 nodes wait: 2 InsufficientResources (n1, n2); of 2 nodes")
-    assert state is RolloutState.STALLED
+    assert state is RolloutState.WAITING
     assert [row.standing for row in rows] == [NodeStanding.WAITING] * 2
     assert rows[0].reason == "InsufficientResources"
     assert rows[0].message == "Insufficient cpu: 150m needed, 120m free"

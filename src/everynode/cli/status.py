@@ -19,7 +19,7 @@ _ZONE = "topology.kubernetes.io/zone"
     "-w",
     "--watch",
     is_flag=True,
-    help="Follow the rollout until it is complete, as far as declared, or stalled for 15 seconds.",
+    help="Follow the rollout until it is complete, as far as declared, or stalled.",
 )
 @click.option(
     "--timeout",

@@ -206,11 +206,12 @@ def state_by_status(ds: DaemonSet) -> RolloutState:
         return RolloutState.PROGRESSING
     if reasons.get("Ready") == ("True", "AllButSilent"):
         return RolloutState.ALL_BUT_SILENT
+    stalled = reasons.get("Stalled", ("", ""))[0] == "True"
     return {
         "Paused": RolloutState.PAUSED,
         "OnDelete": RolloutState.ON_DELETE,
         "Held": RolloutState.HELD,
-    }.get(reason, RolloutState.STALLED)
+    }.get(reason, RolloutState.STALLED if stalled else RolloutState.WAITING)
 
 
 def set_summary(ds: DaemonSet) -> Object:

@@ -7,6 +7,7 @@ from typing import Final
 from everynode.inspect.fleet import Counts, RolloutState
 
 _SENTENCES: Final = {
+    RolloutState.WAITING: "Nothing moves at the moment, and nodes wait for something.",
     RolloutState.STALLED: "Nothing moves until what nodes wait for has changed.",
     RolloutState.PAUSED: "The update is paused; nodes stay as they are until it is resumed.",
     RolloutState.HELD: "Done as far as partition and selector go; other nodes keep their revision.",

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from everynode.api import keys
-from everynode.api.daemonset import DaemonSet, DaemonSetStatus, IntOrPercent
+from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Flavour, IntOrPercent
 from everynode.api.objects import Condition, Node, Pod
 from everynode.api.times import seconds
 from everynode.decide.decision import Decision
@@ -20,6 +20,8 @@ from everynode.decide.fleet.conditions import (
     FAULTY,
     PROGRESSING,
     READY,
+    STALL_SECONDS,
+    STALLED,
     TARGET_REFUSED,
 )
 from everynode.decide.fleet.verification import UNASKED, Verdict
@@ -294,7 +296,7 @@ def _fleet(
         held=totals.held if totals is not None else 0,
         not_eligible=standings[NodeStanding.NOT_ELIGIBLE],
     )
-    state = _state(snapshot, plan, rows, counts, decided)
+    state = _state(snapshot, plan, rows, counts, decided, now)
     budget = _budget(plan, totals, counts)
     per_minute = _pace(plan, snapshot.pods or (), now, at_once=budget.promised)
     return FleetView(
@@ -321,6 +323,7 @@ def _state(
     rows: tuple[NodeRow, ...],
     counts: Counts,
     decided: _Decided,
+    now: float,
 ) -> RolloutState:
     ds = snapshot.ds
     status = decided.decision.status if decided.decision is not None else ds.status
@@ -338,12 +341,27 @@ def _state(
         return RolloutState.ALL_BUT_SILENT
     waiting = any(row.standing is NodeStanding.WAITING and row.in_scope for row in rows)
     if waiting or decided.refusal:
-        return RolloutState.STALLED
+        return _waiting_or_stalled(snapshot, status, now)
     if not plan.rolling:
         return RolloutState.ON_DELETE
     if queued:
         return RolloutState.PROGRESSING  # only time has to pass
-    return RolloutState.HELD if counts.held else RolloutState.STALLED
+    return RolloutState.HELD if counts.held else _waiting_or_stalled(snapshot, status, now)
+
+
+def _waiting_or_stalled(snapshot: Snapshot, status: DaemonSetStatus, now: float) -> RolloutState:
+    """Return whether nothing has moved for so long that it counts as stalled.
+
+    The condition says so for the Advanced kind. The native kind has none: there the last change of
+    a pod tells it by the same rule.
+    """
+    condition = _condition(status, STALLED)
+    if condition is not None or snapshot.ds.flavour is Flavour.ADVANCED:
+        stalled = condition is not None and condition.status == "True"
+        return RolloutState.STALLED if stalled else RolloutState.WAITING
+    times = [time for pod in snapshot.pods or () for time in pod_times(pod) if time <= now]
+    long = now - max(times, default=now) >= STALL_SECONDS + snapshot.ds.min_ready_seconds
+    return RolloutState.STALLED if long else RolloutState.WAITING
 
 
 def _budget(plan: Plan, totals: NodeCounts | None, counts: Counts) -> Budget:

@@ -25,7 +25,8 @@ class RolloutState(enum.StrEnum):
 
     COMPLETE = "complete"
     PROGRESSING = "progressing"
-    STALLED = "stalled"  # nothing progresses, and nodes wait for something
+    WAITING = "waiting"  # nothing progresses at the moment, and nodes wait for something
+    STALLED = "stalled"  # the same for so long that the condition Stalled says it
     PAUSED = "paused"
     HELD = "held"  # done as far as partition and selector release nodes
     ALL_BUT_SILENT = "all-but-silent"  # done but for a few nodes whose kubelet does not report
@@ -35,7 +36,11 @@ class RolloutState(enum.StrEnum):
     @property
     def ends_watch(self) -> bool:
         """Whether nothing more happens by itself: the rollout has got as far as was declared."""
-        return self not in (RolloutState.PROGRESSING, RolloutState.UNOBSERVED)
+        return self not in (
+            RolloutState.PROGRESSING,
+            RolloutState.WAITING,
+            RolloutState.UNOBSERVED,
+        )
 
 
 class NodeRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -51,7 +51,7 @@ def test_pictures_are_drawn_over_each_other(screen: Screen, width: int) -> None:
     seen = screen(width, "status ads/stuck --watch --timeout 3s")
     text = "\n".join(seen)
     assert max(len(line) for line in seen) <= width
-    assert [line for line in seen if "ads/stuck stalled" in line] == seen[:1]
+    assert [line for line in seen if "ads/stuck waiting" in line] == seen[:1]
     assert text.count("zone-a") == text.count("maxUnavailable") == 1, text
     assert seen[-2:] == ["everynode: not ended after 3 s; --timeout is over", "exit code 1"]
 

@@ -21,7 +21,6 @@ from everynode.inspect.evaluate import evaluate
 from everynode.inspect.fleet import FleetView, RolloutState
 from everynode.inspect.live import LiveSnapshot
 
-STALLED_SECONDS: Final = 15.0  # a rollout may stand still for a moment and go on by itself
 _PAUSE: Final = 0.2  # seconds between two pictures, at least
 _TICK: Final = 1.0  # ages and paces change without an event
 _SHARE: Final = 3.0  # the pause is at least this often the time that a picture takes
@@ -88,7 +87,6 @@ async def _draw_until_end(
 ) -> int:
     clock, screen = cluster.clock, Screen(sys.stdout)
     began = clock.monotonic()
-    stalled_at: float | None = None
     while True:
         live.changed.clear()
         started = drawn = clock.monotonic()
@@ -96,12 +94,8 @@ async def _draw_until_end(
             fleet = _evaluate(live, clock.now(), options.name)
             screen.draw(fleet, clock.now(), options)
             drawn = clock.monotonic()
-            stalled = fleet.state is RolloutState.STALLED
-            stalled_at = (stalled_at or started) if stalled else None
-            if fleet.state.ends_watch and not stalled:
-                return 0
-            if stalled_at is not None and started - stalled_at >= STALLED_SECONDS:
-                return 1
+            if fleet.state.ends_watch:
+                return 1 if fleet.state is RolloutState.STALLED else 0
         if limit is not None and started - began >= limit:
             raise UserError(f"not ended after {format_duration(limit)}; --timeout is over")
         with suppress(TimeoutError):

@@ -19,6 +19,7 @@ _MARKS: Final = {
 STATE_COLOURS: Final = {
     RolloutState.COMPLETE: "green",
     RolloutState.PROGRESSING: "yellow",
+    RolloutState.WAITING: "red",
     RolloutState.STALLED: "red",
     RolloutState.PAUSED: "cyan",
     RolloutState.HELD: "cyan",

@@ -23,6 +23,7 @@ _MOST_GROUPS: Final = 24
 _NAMED: Final = 3  # nodes that are named for a reason, unless all are asked for
 _ORDER: Final = tuple(NodeStanding)
 _EXPLANATIONS: Final = {
+    RolloutState.WAITING: "nothing moves at the moment, and nodes wait for something",
     RolloutState.STALLED: "nothing moves until what nodes wait for has changed",
     RolloutState.PAUSED: "the update is paused; nodes stay as they are until it is resumed",
     RolloutState.HELD: "done as far as partition and selector go; the others keep their revision",

@@ -50,6 +50,7 @@ export const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${t
 export const STATE_WORDS = {
   complete: 'Complete',
   progressing: 'Rolling out',
+  waiting: 'Waiting',
   stalled: 'Stalled',
   paused: 'Paused',
   held: 'Held',

@@ -27,8 +27,8 @@ export class SetsView {
   show({ sets, missing }) {
     this.sets = sets;
     const moving = sets.filter(({ state }) => state === 'progressing').length;
-    const stalled = sets.filter(({ state }) => state === 'stalled').length;
-    setText(this.sentence, sets.length ? `${plural(sets.length, 'DaemonSet')}, ${number(moving)} rolling out, ${number(stalled)} stalled.` : '');
+    const waiting = sets.filter(({ state }) => state === 'stalled' || state === 'waiting').length;
+    setText(this.sentence, sets.length ? `${plural(sets.length, 'DaemonSet')}, ${number(moving)} rolling out, ${number(waiting)} waiting.` : '');
     renderOnChange(this.missing, missing, () => missing.map((text) => el('p', { class: 'notice' }, `Not shown, for want of permission: ${text}. Ask for it, or choose a namespace with -n.`)));
     this.#render();
   }
