@@ -1,1 +1,1 @@
-"""The page that shows rollouts in a browser: what it is sent, and who may see it."""
+"""The page that shows rollouts in a browser: its server, its data, and access to it."""

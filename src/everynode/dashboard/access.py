@@ -1,4 +1,4 @@
-"""Access: who asks, and what they may see."""
+"""Access: the user of a request, and what that user may see."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Viewer(Protocol):
-    """One who asks; what they may see."""
+    """The user of a request, and what that user may see."""
 
     # After this number of seconds a stream ends, and the page asks again; None: it need not.
     stream_seconds: float | None
@@ -47,7 +47,7 @@ class Access(Protocol):
     """How a request is matched to a viewer."""
 
     async def viewer(self, headers: Mapping[str, str]) -> Viewer:
-        """Return who asks; raises Refusal."""
+        """Return the user of a request; raises Refusal."""
         ...
 
 
@@ -75,7 +75,7 @@ class OwnRights:
         """Refuse nothing."""
 
     async def missing_for_events(self, namespace: str) -> str:
-        """Return nothing: the answer of the API server tells it."""
+        """Return nothing: the API server refuses the request itself."""
         return ""
 
 
@@ -93,7 +93,7 @@ class ReviewedRights:
         self._allowed: Remembered[tuple[str, Permission], bool] = Remembered(clock)
 
     async def viewer(self, headers: Mapping[str, str]) -> Viewer:
-        """Return whose token came with a request; raises Refusal without a valid one."""
+        """Return the user whose token a request carries; raises Refusal without a valid one."""
         token = bearer(headers)
         if not token:
             raise Refusal(401, "sign in with a token of this cluster", _HOW_TO_GET_A_TOKEN)

@@ -146,7 +146,7 @@ class _Change:
         return await edit_to_revision(self._client, ds, stored, number, self._clock.now())
 
     def digest(self, stored: Object, edit: Edit) -> str:
-        """Return what tells this change from every other."""
+        """Return a digest of the change, by which its confirmation is recognised."""
         content = [stored["metadata"]["uid"], full_patch(edit, self._cause)]
         return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
@@ -180,6 +180,6 @@ class _Change:
 
 
 def _text(obj: Object) -> str:
-    """Return what people write of an object: its annotations and its spec."""
+    """Return the part of an object that users write: its annotations and its spec."""
     annotations = obj["metadata"].get("annotations") or {}
     return as_yaml({"metadata": {"annotations": annotations}, "spec": obj["spec"]})

@@ -71,7 +71,7 @@ async def send(
 ) -> web.StreamResponse:
     """Send events until the viewer leaves; one that does not read is cut off.
 
-    After `seconds` the viewer is told to ask again, so that their rights are looked at again.
+    After `seconds` the viewer has to reconnect, so that its rights are checked again.
     """
     response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
     await response.prepare(request)

@@ -79,12 +79,12 @@ def with_reason(state: CellState, number: int) -> int:
 
 
 def state_of(byte: int) -> CellState:
-    """Return the state that a byte tells."""
+    """Return the state in a byte."""
     return CellState(byte & 15)
 
 
 def label_of(byte: int) -> str:
-    """Return the word for the state that a byte tells."""
+    """Return the word for the state in a byte."""
     return _WORDS[state_of(byte)][0]
 
 

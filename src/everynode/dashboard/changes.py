@@ -10,7 +10,7 @@ _MISSING: Any = object()
 
 
 def diff(before: PageModel, after: PageModel) -> Object | None:
-    """Return the batch from one model to the next; None if only a new snapshot can tell it."""
+    """Return the batch from one model to the next; None if that needs a new snapshot."""
     if before.names != after.names or before.labels != after.labels:
         return None
     at: list[int] = []
@@ -21,7 +21,7 @@ def diff(before: PageModel, after: PageModel) -> Object | None:
         key: value for key, value in after.set.items() if before.set.get(key, _MISSING) != value
     }
     if set(changed) == {"now"} and not at:
-        changed = {}  # time alone is no news
+        changed = {}  # a later time alone is no change
     return {"set": changed, "at": at, "states": [after.states[index] for index in at]}
 
 

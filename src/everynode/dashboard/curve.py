@@ -1,4 +1,4 @@
-"""Curve: nodes updated and down over time, and what was foretold. Pure functions."""
+"""Curve: nodes updated and down over time, and the expected end. Pure functions."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _outcome(answer: Forecast, summary: str) -> Object:
 def _frames(
     answer: Forecast, recording: Recording, names: list[str], end: float
 ) -> Iterator[tuple[float, Object]]:
-    """Yield the changes by time; those that no eye could tell apart come in one frame."""
+    """Yield the changes by time; changes that are too close to be seen apart are one frame."""
     index = {name: number for number, name in enumerate(names)}
     step = end / _MOST_FRAMES
     curve, position = answer.curve, 0

@@ -51,7 +51,7 @@ def build_model(
     now: float,
     forecast: Sequence[tuple[float, int]] = (),
 ) -> PageModel:
-    """Return the page's model of a rollout; `forecast` is what was foretold of it."""
+    """Return the page's model of a rollout; `forecast` is its expected end."""
     fleet = evaluation.fleet
     waiting = fleet.waiting
     codes = sorted(waiting)[: MOST_REASONS - 1]
@@ -91,7 +91,7 @@ def snapshot_message(model: PageModel) -> Object:
 
 
 def set_view(fleet: FleetView, now: float) -> Object:
-    """Return what is told of the whole rollout."""
+    """Return the part of the model that describes the whole rollout."""
     ds, counts = fleet.ds, fleet.counts
     return {
         "kind": ds.flavour.short,

@@ -1,4 +1,4 @@
-"""Story: what is told of one node, from its evaluation, what was seen of it, and its events."""
+"""Story of one node: its evaluation, the changes that were seen, and its events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_TOLD: Final = 40
 
 
 class SeenChange(msgspec.Struct, frozen=True, gc=False):
-    """A node that came to stand otherwise."""
+    """A change of the state of one node."""
 
     at: float
     node: str
@@ -67,7 +67,7 @@ def node_document(
     events: Sequence[PodEvent],
     missing: str,
 ) -> Object:
-    """Return what the page tells of a node."""
+    """Return what the page shows of a node."""
     row, ds = found.row, evaluation.fleet.ds
     where = "" if ds.namespace == "default" else f" -n {ds.namespace}"
     look = f"kubectl describe pod {row.pod}{where}" if row.pod else ""
@@ -79,12 +79,12 @@ def node_document(
         "facts": [{"title": fact.word, "text": fact.text} for fact in found.facts],
         "errors": list(errors),
         "commands": list(dict.fromkeys(commands)),
-        "story": _told(seen, found.pods, events),
+        "story": _timeline(seen, found.pods, events),
         "missing": missing,
     }
 
 
-def _told(
+def _timeline(
     seen: Iterable[SeenChange], pods: Iterable[Pod], events: Iterable[PodEvent]
 ) -> list[Object]:
     """Return what happened, by time."""

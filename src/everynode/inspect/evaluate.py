@@ -123,7 +123,7 @@ class Evaluator:
         pods: Mapping[str, tuple[Pod, ...]],
         now: float,
     ) -> Ledger:
-        """Show the ledger what changed, and take back the actions of the decision before."""
+        """Pass the changed nodes to the ledger, without the actions of the last decision."""
         refusals, reported = _Refusals(snapshot.ds), ReportedRooms(snapshot.ds)
         if self._ledger is None:
             self._ledger = Ledger(plan)

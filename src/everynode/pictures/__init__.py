@@ -1,1 +1,1 @@
-"""pictures: SVG in light and dark of forecasts, nodes and figures."""
+"""Pictures: SVG in light and dark of forecasts, nodes and figures."""

@@ -29,7 +29,7 @@ class Drawn(msgspec.Struct, frozen=True):
     """A forecast in a chart."""
 
     answer: Forecast
-    label: str  # what tells it from the other one
+    label: str  # how it differs from the other one
     summary: str  # one sentence
 
 

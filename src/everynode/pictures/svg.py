@@ -1,4 +1,4 @@
-"""Svg: one picture as text. What it is told is escaped, and it refers to nothing outside."""
+"""Svg: one picture as text. All texts are escaped, and it refers to nothing outside."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from everynode.kube.permissions import missing_permission
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """What the API server said to one pod of the new version."""
+    """The response of the API server to one pod of the new version."""
 
     node: str = ""  # the node of the pod; empty: it was not asked
     refusal: str = ""  # its words; empty if it accepts the pod

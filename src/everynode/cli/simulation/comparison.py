@@ -41,7 +41,7 @@ _GAP: Final = "   "
 
 
 class Posed(NamedTuple):
-    """A question, and what tells it from the other one."""
+    """A forecast to play, and how it differs from the other one."""
 
     label: str
     question: ForecastRequest
