@@ -13,12 +13,13 @@ _EXAMPLE = Path(__file__).parents[2] / "examples" / "20-forecast.yaml"
 
 
 def draw() -> str:
-    """Return the chart of two forecasts: all goes well, and the new version fails on some nodes."""
+    """Return the chart of two forecasts, with another maxUnavailable."""
     with tempfile.TemporaryDirectory() as folder:
         manifest = Path(folder) / "probe-agent.yaml"
         text = _EXAMPLE.read_text(encoding="utf-8").replace("partition: 95%", "partition: 0")
         manifest.write_text(text, encoding="utf-8")
-        arguments = ["-f", str(manifest), "--nodes", "100", "--compare", "fail=8%", "-o", "svg"]
+        compare = ("--compare", "maxUnavailable=10%")
+        arguments = ["-f", str(manifest), "--nodes", "100", *compare, "-o", "svg"]
         done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
