@@ -43,6 +43,7 @@ async def test_undo_brings_an_old_revision_back_under_the_next_number(
         [first] = stage.history()
         await stage.set_image(manifest, "agent:v2")
         await stage.until_running("agent:v2", 2)
+        await stage.until_complete(manifest)
         assert [each.revision for each in stage.history()] == [1, 2]
         await undo(stage, manifest, 1)
         await stage.until_running("agent:v1", 2)

@@ -46,7 +46,7 @@ async def test_an_image_is_updated_in_place(play: Play, version: str) -> None:
             assert {"conditionType": INPLACE_UPDATE_READY} in pod["spec"]["readinessGates"]
             state = json.loads(pod["metadata"]["annotations"][INPLACE_STATE])
             assert state["revision"] == pod["metadata"]["labels"]["controller-revision-hash"]
-        assert len(await stage.events("SuccessfulUpdatePodInPlace")) >= 1
+        await stage.until_event("SuccessfulUpdatePodInPlace")
 
 
 async def test_labels_and_annotations_are_updated_in_place(play: Play) -> None:
@@ -167,15 +167,21 @@ async def test_a_change_of_the_qos_class_recreates(play: Play) -> None:
         assert (await stage.raw_pods())[0]["status"]["qosClass"] == "Burstable"
 
 
-async def test_a_resize_that_no_node_can_give_recreates(play: Play) -> None:
+async def test_a_resize_that_no_node_can_give_leaves_the_pod_running(play: Play) -> None:
     async with play(nodes=1) as stage:
         manifest = sized("100m")
         await stage.start(manifest, 1)
         before = uids(stage)
         await stage.change_template(manifest, containers=[container("90")])
-        await stage.until(lambda: uids(stage) not in ([], before), "the pod is recreated")
-        # It waits for a node that is big enough.
-        await stage.until(lambda: stage.status(manifest).ready == 0, "it is not ready")
+        await stage.until(
+            lambda: _reason(stage, manifest) == "InsufficientResources", "the reason is named"
+        )
+        await stage.settled(manifest)
+        # A new pod would find no room either.
+        assert uids(stage) == before
+        assert stage.status(manifest).ready == 1
+        await stage.change_template(manifest, containers=[container("100m")])
+        await stage.until_complete(manifest)
 
 
 async def test_going_back_in_the_middle_of_an_update_in_place(play: Play) -> None:
@@ -194,3 +200,8 @@ async def test_going_back_in_the_middle_of_an_update_in_place(play: Play) -> Non
         await stage.until_complete(manifest)
         assert uids(stage) == before
         assert seen.most_down == 1
+
+
+def _reason(stage: Stage, manifest: dict[str, Any]) -> str:
+    condition = stage.condition(manifest, "Progressing")
+    return condition.reason if condition is not None else ""

@@ -61,9 +61,8 @@ async def test_a_failed_pod_is_replaced_with_back_off(play: Play, version: str) 
             assert replacement.metadata.annotations.failures.startswith(f"{failures}@")
             births.append(seconds(replacement.metadata.creation_timestamp) or 0.0)
         assert births[1] - births[0] >= 1.0  # one second after the first, two after the second
-        events = await stage.events("FailedDaemonPod")
-        assert {event["type"] for event in events} == {"Warning"}
-        assert await stage.events("SuccessfulDelete")
+        assert (await stage.until_event("FailedDaemonPod"))["type"] == "Warning"
+        await stage.until_event("SuccessfulDelete")
 
 
 @BOTH

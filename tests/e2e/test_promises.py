@@ -221,7 +221,7 @@ async def test_a_broken_set_holds_up_no_other(play: Play) -> None:
         await stage.set_image(well, "well:2")
         await stage.until_running("well:2", 3)
         await stage.until(lambda: "Refused" in _message(stage, refused), "it is said why")
-        assert await stage.events("FailedCreate")
+        await stage.until_event("FailedCreate")
 
 
 async def test_a_daemonset_whose_reconcile_fails_holds_up_no_other(play: Play) -> None:
@@ -237,7 +237,7 @@ async def test_a_daemonset_whose_reconcile_fails_holds_up_no_other(play: Play) -
         await stage.start(well, 2)
         await stage.set_image(well, "well:2")
         await stage.until_running("well:2", 2)
-        [event] = await stage.events("InternalError")
+        event = await stage.until_event("InternalError")
         assert event["involvedObject"]["name"] == "odd-600"
 
 
@@ -257,7 +257,7 @@ async def test_a_status_that_another_controller_writes_is_left_to_it(play: Play)
         await stage.until(lambda: not stage.controller._queue, "it has looked")  # type: ignore[union-attr]
         assert len(stage.running("agent:v1")) == 2
         assert stage.status(manifest).ready == 77
-        assert await _until_event(stage, "Contested")
+        await stage.until_event("Contested")
 
 
 async def test_conditions_of_others_survive(play: Play) -> None:
@@ -357,10 +357,3 @@ async def _write_status(stage: Stage, manifest: dict[str, Any], **status: Any) -
         manager="another",
     )
     await stage.client.write(request, bytes)
-
-
-async def _until_event(stage: Stage, reason: str) -> bool:
-    found: list[Any] = []
-    while not found:
-        found = await stage.events(reason)
-    return bool(found)

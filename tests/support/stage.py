@@ -45,6 +45,7 @@ from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import Cache, parse_resource_version
 from everynode.kube.watch.decode import Decoder
 from everynode.kube.watch.watcher import Watcher
+from tests.support.stored_versions import cached_versions, shows, stored_versions
 from tests.support.transports import Permitted
 
 PATIENCE: Final = 90.0  # seconds; most waits take one, but the machine may be busy
@@ -300,9 +301,7 @@ class Stage:
         try:
             async with asyncio.timeout(PATIENCE):
                 while not (found := await self.events(reason)):
-                    self._changed.clear()
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._changed.wait(), _HEARTBEAT)
+                    await self._until_something_changes()
         except TimeoutError:
             raise AssertionError(f"never seen: an event {reason}\n{self.describe()}") from None
         return found[0]
@@ -343,9 +342,7 @@ class Stage:
         try:
             async with asyncio.timeout(patience):
                 while not reached():
-                    self._changed.clear()
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._changed.wait(), _HEARTBEAT)
+                    await self._until_something_changes()
         except TimeoutError:
             raise AssertionError(f"never seen: {what}\n{self.describe()}") from None
 
@@ -362,6 +359,7 @@ class Stage:
             return condition is not None and condition.status == "True" and self.observed(manifest)
 
         await self.until(complete, "the condition Complete")
+        await self._catch_up()
 
     def observed(self, manifest: Object) -> bool:
         """Whether the status shows that the controller has observed the current spec."""
@@ -377,9 +375,7 @@ class Stage:
         try:
             async with asyncio.timeout(PATIENCE):
                 while not self._at_rest(manifest, await self._versions()):
-                    self._changed.clear()
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._changed.wait(), _HEARTBEAT)
+                    await self._until_something_changes()
         except TimeoutError:
             text = f"the controller never comes to rest\n{self.describe()}"
             raise AssertionError(text) from None
@@ -393,12 +389,8 @@ class Stage:
             informers.pods,
             *informers.daemonsets.values(),
         )
-        known = {
-            cached.metadata.uid: parse_resource_version(cached.metadata.resource_version)
-            for cache in caches
-            for cached in cache.all().values()
-        }
-        seen = all(known.get(uid, 0) >= version for uid, version in there.items())
+        own: tuple[Cache[Any], ...] = (self.nodes, self.pods, self.sets, self.natives)
+        seen = shows(caches, there) and shows(own, there)
         busy = any(
             state.writes or state.verifying or state.observing
             for state in informers.states.values()
@@ -409,16 +401,25 @@ class Stage:
         """The resource versions of all objects that the controller reads, by uid."""
         options = ListOptions(namespace=self.namespace)
         pods = ListOptions(namespace=self.namespace, labels=REVISION_HASH)
-        found = [
-            *await self.client.read_all(NODES, _json),
-            *await self.client.read_all(PODS, _json, options=pods),
-            *await self.client.read_all(ADVANCED, _json, options=options),
-            *await self.client.read_all(DAEMONSETS, _json, options=options),
-        ]
-        return {
-            each["metadata"]["uid"]: parse_resource_version(each["metadata"]["resourceVersion"])
-            for each in found
-        }
+        return await stored_versions(
+            self.client, {NODES: None, PODS: pods, ADVANCED: options, DAEMONSETS: options}
+        )
+
+    async def _catch_up(self) -> None:
+        """Wait until our own watches show what is stored: one may lag behind another."""
+        caches = {PODS: self.pods, REVISIONS: self.revisions}
+        options = dict.fromkeys(caches, ListOptions(namespace=self.namespace))
+        while True:
+            before = cached_versions(caches.values())
+            there = await stored_versions(self.client, options)
+            if shows(caches.values(), there) and before.keys() <= there.keys():
+                return
+            await self._until_something_changes()
+
+    async def _until_something_changes(self) -> None:
+        self._changed.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), _HEARTBEAT)
 
     def observe(self, nodes: int) -> Seen:
         """Check every change of a pod from now on."""
