@@ -16,6 +16,7 @@ from tests.e2e.conftest import Play
 from tests.support.stage import Stage, daemonset
 
 BOTH = pytest.mark.parametrize("version", ["apps/v1", "apps.kruise.io/v1beta1"])
+DRY = ("--dry-run=server",)
 SCRIPTS = Path(sys.executable).parent
 
 
@@ -77,6 +78,63 @@ async def test_a_bad_rollout_is_seen_with_every_command(
         assert f"everynode history {short(version)}" in why
         code, changed = await here.run("everynode", "history", "agent", "--diff", "1", "2")
         assert "+  - image: agent:never-ready" in changed
+
+
+@BOTH
+async def test_a_rollout_is_changed_with_every_command(
+    play: Play, tmp_path: Path, version: str
+) -> None:
+    async with play(nodes=3) as stage:
+        manifest = daemonset(api_version=version)
+        await stage.start(manifest, 3)
+        here = await shell(stage, tmp_path)
+        name = f"daemonset.{'apps' if version == 'apps/v1' else 'apps.kruise.io'}/agent"
+        changed = "image updated: agent agent:v1 → agent:v2"
+        tried = await here.run("everynode", "set", "image", "agent", "agent=agent:v2", *DRY)
+        assert tried == (0, f"{name} {changed} (server dry run)\n")
+        done = await here.run("everynode", "set", "image", "agent", "agent=agent:v2")
+        assert done == (0, f"{name} {changed}\n")
+        await stage.until_running("agent:v2", 3)
+        await stage.until_complete(manifest)
+        before = {pod.uid for pod in stage.all_pods()}
+        assert await here.run("everynode", "restart", "agent") == (0, f"{name} restarted\n")
+        await stage.until(
+            lambda: not before & {pod.uid for pod in stage.all_pods()}, "every pod is replaced"
+        )
+        await stage.until_complete(manifest)
+        if version != "apps/v1":
+            await hold_back(here, stage, manifest)
+        back = await here.run("everynode", "undo", "agent", "--to-revision", "1")
+        assert back == (0, f"{name} rolled back to revision 1\n")
+        await stage.until_running("agent:v1", 3)
+        await stage.until_complete(manifest)
+        code, listed = await here.run("everynode", "history", "agent", "-o", "json")
+        causes = [item["changeCause"] for item in json.loads(listed)["items"]]
+        assert code == 0
+        assert f"everynode set image {short(version)} agent=agent:v2" in causes
+        code, found = await here.run("everynode", "doctor", "-o", "json")
+        assert code in (0, 1)
+        assert "items" in json.loads(found)
+
+
+async def hold_back(here: Shell, stage: Stage, manifest: dict[str, object]) -> None:
+    """Pause, set a partition and resume; nodes move when nothing holds them."""
+    name = "daemonset.apps.kruise.io/agent"
+    assert await here.run("everynode", "pause", "agent") == (0, f"{name} paused\n")
+    code, _ = await here.run("everynode", "set", "image", "agent", "agent=agent:v3")
+    assert code == 0
+    await stage.until(lambda: reason(stage, manifest) == "Paused", "it is paused")
+    moved = await here.run("everynode", "partition", "agent", "2")
+    assert moved == (0, f"{name} partition 0 → 2\n")
+    assert await here.run("everynode", "resume", "agent") == (0, f"{name} resumed\n")
+    await stage.until(lambda: reason(stage, manifest) == "Held", "two nodes are held")
+    assert len(stage.running("agent:v3")) == 1
+    assert await here.run("everynode", "partition", "agent", "0") == (
+        0,
+        f"{name} partition 2 → 0\n",
+    )
+    await stage.until_running("agent:v3", 3)
+    await stage.until_complete(manifest)
 
 
 @pytest.mark.parametrize(

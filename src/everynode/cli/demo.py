@@ -211,6 +211,9 @@ def command(nodes: int, speed: float) -> None:
 
     Two nodes get the new version first, the others are held; then they are released, and never
     more than three are down at a time. It takes ten seconds.
+
+    \b
+    everynode demo --nodes 100
     """
     try:
         asyncio.run(run_demo(nodes, speed, sys.stdout))

@@ -71,7 +71,11 @@ def fail(*, image: str, how: str, nodes: tuple[str, ...], kubeconfig: str, conte
 @click.argument("image")
 @connection_options
 def fix(*, image: str, kubeconfig: str, context: str) -> None:
-    """Let IMAGE work from now on."""
+    """Let IMAGE work from now on.
+
+    \b
+    everynode image fix registry.example/agent:1.1
+    """
     # Some names, such as `agent:crash-loop`, fail by themselves; a line must override that.
     line = f"{_check_image(image)} fail=none" if overrides_by_name(image).fail else ""
     _change_image(image, line, "works", kubeconfig=kubeconfig, context=context)

@@ -33,7 +33,11 @@ def command() -> None:
 @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
 @connection_options
 def stop(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Stop the kubelet of each NODE; after 40 seconds its Ready condition is Unknown."""
+    """Stop the kubelet of each NODE; after 40 seconds its Ready condition is Unknown.
+
+    \b
+    everynode node stop node-0001 node-0002
+    """
     _annotate(nodes, {"stopped": "true"}, "stopped", kubeconfig=kubeconfig, context=context)
 
 
@@ -41,7 +45,11 @@ def stop(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
 @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
 @connection_options
 def start(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Let each NODE work normally again: not stopped, not slow, not under pressure."""
+    """Let each NODE work normally again: not stopped, not slow, not under pressure.
+
+    \b
+    everynode node start node-0001
+    """
     words = dict.fromkeys(("stopped", "slow", "pressure", "not-ready", "boot", "shutdown"))
     _annotate(nodes, words, "started", kubeconfig=kubeconfig, context=context)
 
@@ -57,7 +65,11 @@ def _check_factor(context: click.Context, parameter: click.Parameter, value: flo
 @click.argument("factor", metavar="[FACTOR]", type=float, callback=_check_factor, default=5.0)
 @connection_options
 def slow(*, node: str, factor: float, kubeconfig: str, context: str) -> None:
-    """Let everything on NODE take FACTOR times as long; 5 times by default."""
+    """Let everything on NODE take FACTOR times as long; 5 times by default.
+
+    \b
+    everynode node slow node-0001 10
+    """
     words = {"slow": f"{factor:g}"}
     _annotate((node,), words, f"slower by {factor:g}", kubeconfig=kubeconfig, context=context)
 
@@ -67,7 +79,11 @@ def slow(*, node: str, factor: float, kubeconfig: str, context: str) -> None:
 @click.argument("resource", type=click.Choice(["memory", "disk", "pid"]), default="memory")
 @connection_options
 def press(*, node: str, resource: str, kubeconfig: str, context: str) -> None:
-    """Let NODE run short of RESOURCE and evict pods; memory by default."""
+    """Let NODE run short of RESOURCE and evict pods; memory by default.
+
+    \b
+    everynode node press node-0001 disk
+    """
     words = {"pressure": resource}
     _annotate((node,), words, f"under {resource} pressure", kubeconfig=kubeconfig, context=context)
 
@@ -76,7 +92,11 @@ def press(*, node: str, resource: str, kubeconfig: str, context: str) -> None:
 @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
 @connection_options
 def reboot(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Reboot each NODE: it is silent for 20 seconds, then all its containers start again."""
+    """Reboot each NODE: it is silent for 20 seconds, then all its containers start again.
+
+    \b
+    everynode node reboot node-0001
+    """
     words = {"boot": SystemClock().uid()}
     _annotate(nodes, words, "reboots", kubeconfig=kubeconfig, context=context)
 
@@ -85,7 +105,11 @@ def reboot(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
 @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
 @connection_options
 def shutdown(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Shut each NODE down: its pods end and no other is admitted, until `everynode node start`."""
+    """Shut each NODE down: its pods end and no other is admitted, until `everynode node start`.
+
+    \b
+    everynode node shutdown node-0001
+    """
     _annotate(nodes, {"shutdown": "true"}, "shuts down", kubeconfig=kubeconfig, context=context)
 
 
@@ -97,7 +121,12 @@ def shutdown(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
 def maintenance(
     *, nodes: tuple[str, ...], condition: str, clear: bool, kubeconfig: str, context: str
 ) -> None:
-    """Make a lifecycle condition of each NODE True; MaintenanceInProgress by default."""
+    """Make a lifecycle condition of each NODE True; MaintenanceInProgress by default.
+
+    \b
+    everynode node maintenance node-0001
+    everynode node maintenance node-0001 --clear
+    """
     status = "False" if clear else "True"
 
     async def set_all(client: Client) -> None:
@@ -115,6 +144,9 @@ def drain(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
     """Cordon each NODE and evict every pod on it, those of DaemonSets too.
 
     PodDisruptionBudgets are respected. `kubectl uncordon NODE` ends it.
+
+    \b
+    everynode node drain node-0001
     """
 
     async def drain_all(client: Client) -> None:
@@ -130,7 +162,11 @@ def drain(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label for them.")
 @connection_options
 def add(*, number: int, labels: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Let N nodes join, one by default; they are named after those that are there."""
+    """Let N nodes join, one by default; they are named after those that are there.
+
+    \b
+    everynode node add 3 --label disk=ssd
+    """
     pairs = [label.partition("=") for label in labels]
     if not all(key and equals for key, equals, _ in pairs):
         raise click.UsageError("--label: give KEY=VALUE")
@@ -147,7 +183,11 @@ def add(*, number: int, labels: tuple[str, ...], kubeconfig: str, context: str) 
 @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
 @connection_options
 def remove(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Remove each NODE as the cluster autoscaler does: taint it, evict its pods, delete it."""
+    """Remove each NODE as the cluster autoscaler does: taint it, evict its pods, delete it.
+
+    \b
+    everynode node remove node-0003
+    """
 
     async def remove_all(client: Client) -> None:
         for name in nodes:
