@@ -407,7 +407,7 @@ class Stage:
 
     async def _catch_up(self) -> None:
         """Wait until our own watches show what is stored: one may lag behind another."""
-        caches = {PODS: self.pods, REVISIONS: self.revisions}
+        caches: dict[Resource, Cache[Any]] = {PODS: self.pods, REVISIONS: self.revisions}
         options = dict.fromkeys(caches, ListOptions(namespace=self.namespace))
         while True:
             before = cached_versions(caches.values())
