@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
 from tests.support.kubernetes import running
@@ -14,6 +15,9 @@ from tests.support.kubernetes import running
 # A shell that runs the tests in the background has them ignore Ctrl-C, and everything they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# How long an example takes depends on the machine; timings belong into benchmarks.
+settings.register_profile("no-timing", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no-timing")
 _LONG = 300.0  # seconds; only tests that take a minute or more may take more
 _WORTH_A_LINE = 60.0  # seconds of all tests together
 

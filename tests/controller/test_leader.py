@@ -312,7 +312,7 @@ async def test_without_election_we_lead_until_we_resign() -> None:
         max_size=8,
     )
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_whatever_fails_no_two_processes_may_write_at_the_same_time(
     script: list[tuple[int, str, float]],
 ) -> None:

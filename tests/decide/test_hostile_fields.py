@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from everynode.api import keys
@@ -47,7 +47,7 @@ from tests.support.hostile_fields import Object, Path, anything, changes, encode
 
 NAMES: Final = ("n1", "n2", "n3", "n4", "n5")
 BAD: Final = "n3"
-FAST = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FAST = settings(max_examples=250)
 PLANS: Final = {
     "recreate": make(),
     "min ready": make(

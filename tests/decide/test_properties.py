@@ -73,7 +73,6 @@ KINDS = [
 events = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 31)), min_size=5, max_size=40)
 FAST = settings(
     max_examples=80,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

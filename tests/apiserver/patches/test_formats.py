@@ -158,7 +158,7 @@ def objects(type_name: str, depth: int = 0) -> st.SearchStrategy[Object]:
 
 
 @given(objects(POD), st.sampled_from([STRATEGIC_PATCH, MERGE_PATCH]))
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 def test_whatever_a_patch_says_the_answer_is_an_object_of_the_kind_or_a_refusal(
     patch: Object, media: str
 ) -> None:

@@ -147,7 +147,7 @@ PARTITIONS = st.builds(IntOrPercent, st.integers(0, 12)) | st.builds(
 
 
 @given(CHANGES, PARTITIONS, st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_sequence_of_changes_ends_where_a_fresh_scope_begins(
     changes: list[tuple[int, tuple[bool, bool, bool] | None]], partition: IntOrPercent, paused: bool
 ) -> None:
@@ -173,7 +173,7 @@ def test_any_sequence_of_changes_ends_where_a_fresh_scope_begins(
 
 
 @given(CHANGES, PARTITIONS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_cut_is_never_exceeded_by_nodes_that_still_wait(
     changes: list[tuple[int, tuple[bool, bool, bool] | None]], partition: IntOrPercent
 ) -> None:

@@ -36,7 +36,7 @@ fleets = st.dictionaries(st.sampled_from(["n1", "n2", "n3", "n4"]), st.integers(
 
 
 @given(fleets)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_many_at_once_are_entered_as_one_by_one(fleet: dict[str, int]) -> None:
     made = [assessed(name, number) for name, number in fleet.items()]
     one_by_one, at_once = Totals(), Totals()
@@ -47,7 +47,7 @@ def test_many_at_once_are_entered_as_one_by_one(fleet: dict[str, int]) -> None:
 
 
 @given(fleets)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_totals_are_empty_after_all_nodes_are_removed(fleet: dict[str, int]) -> None:
     totals = Totals()
     made = [assessed(name, number) for name, number in fleet.items()]
@@ -59,7 +59,7 @@ def test_totals_are_empty_after_all_nodes_are_removed(fleet: dict[str, int]) -> 
 
 
 @given(fleets, fleets)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_node_evaluated_again_is_queued_as_if_it_were_new(
     before: dict[str, int], after: dict[str, int]
 ) -> None:
