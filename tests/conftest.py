@@ -50,12 +50,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("api-server"))
         if item.get_closest_marker("kubernetes") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(300))
-    items.sort(key=_is_short)
+    items.sort(key=_longest, reverse=True)
 
 
-def _is_short(item: pytest.Item) -> bool:
+def _longest(item: pytest.Item) -> float:
+    """How long a test may take; all that are not known to take long are alike."""
     limit = item.get_closest_marker("timeout")
-    return limit is None or limit.args[0] <= _LONG
+    return _LONG if limit is None else max(_LONG, float(limit.args[0]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
