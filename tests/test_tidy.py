@@ -221,7 +221,7 @@ def tracked_text_files() -> list[Path]:
     listing = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.splitlines()
-    binary = {".png", ".svg", ".gif", ".sum", ".txt"}
+    binary = {".png", ".webp", ".svg", ".gif", ".sum", ".txt"}
     return [ROOT / name for name in listing if Path(name).suffix not in binary]
 
 

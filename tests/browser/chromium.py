@@ -20,6 +20,9 @@ import aiohttp
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 HOW_TO_GET_IT = "needs Chromium: run hack/browser/install (Debian, Ubuntu)"
 _PATIENCE = 60.0
+_LOADS = 5
+_NETWORK_CHANGED = "ERR_NETWORK_CHANGED"
+_LONGEST = 200.0  # seconds that a page may take for an answer, whatever is waited for
 
 
 class Page:
@@ -33,6 +36,7 @@ class Page:
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._session = ""
+        self._given_up = 0  # requests, for a change of the machine's network
 
     async def read(self) -> None:
         """Take in what the browser sends, until it is closed."""
@@ -47,7 +51,11 @@ class Page:
             elif told.get("method") == "Runtime.exceptionThrown":
                 self.complaints.append(str(told["params"]["exceptionDetails"]))
             elif told.get("method") == "Log.entryAdded":
-                self.complaints.append(told["params"]["entry"]["text"])
+                text = told["params"]["entry"]["text"]
+                given_up = _NETWORK_CHANGED in text
+                self._given_up += given_up
+                if not given_up:
+                    self.complaints.append(text)
 
     async def attach(self) -> None:
         """Open the tab."""
@@ -63,17 +71,26 @@ class Page:
         self._answers[number] = asyncio.get_running_loop().create_future()
         body = {"id": number, "method": method, "params": params}
         await self._socket.send_json(body | ({"sessionId": self._session} if self._session else {}))
-        told = await asyncio.wait_for(self._answers[number], _PATIENCE + 10)
+        told = await asyncio.wait_for(self._answers[number], _LONGEST)
         assert "error" not in told, told
         return told["result"]
 
     async def open(self, url: str) -> None:
-        """Go to an address, as if the tab were new."""
-        await self.call("Page.navigate", url="about:blank")
-        self.requests.clear()
-        self.headers.clear()
-        self.complaints.clear()
-        await self.call("Page.navigate", url=url)
+        """Go to an address, as if the tab were new.
+
+        Chromium gives up requests when an interface of the machine comes or goes, as those of
+        containers do; a page whose files were given up is loaded again.
+        """
+        for _ in range(_LOADS):
+            await self.call("Page.navigate", url="about:blank")
+            self.requests.clear()
+            self.headers.clear()
+            self.complaints.clear()
+            before = self._given_up
+            await self.call("Page.navigate", url=url)
+            await self.wait("document.readyState === 'complete'")
+            if self._given_up == before:
+                return
 
     async def run(self, script: str) -> Any:
         """Return the value of an expression; a promise is waited for."""

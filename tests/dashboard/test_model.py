@@ -13,7 +13,7 @@ from everynode.dashboard.cells import (
     state_of,
     with_reason,
 )
-from everynode.dashboard.model import group_labels, set_summary, state_by_status
+from everynode.dashboard.model import LabelCache, group_labels, set_summary, state_by_status
 from everynode.decide.node import reasons
 from everynode.inspect.fleet import NodeRow, NodeStanding, RolloutState
 from tests.support.samples import advanced, template
@@ -72,6 +72,20 @@ def test_labels_group_nodes_where_they_have_few_values() -> None:
     assert list(made) == [zone]
     assert made[zone]["values"] == ["z0", "z1"]
     assert made[zone]["of"][:4] == [-1, 1, 0, 1]
+
+
+def test_groups_follow_a_label_that_changes() -> None:
+    def rows(rack: str) -> list[NodeRow]:
+        labels = ({"rack": rack}, {"rack": "b"})
+        return [
+            NodeRow(node=f"n{i}", standing=NodeStanding.UPDATED, labels=each)
+            for i, each in enumerate(labels)
+        ]
+
+    cache = LabelCache()
+    assert cache.of(rows("a")) is cache.of(rows("a"))
+    assert cache.of(rows("a"))["rack"]["values"] == ["a", "b"]
+    assert cache.of(rows("c"))["rack"]["values"] == ["b", "c"]
 
 
 def conditions(**reason: str) -> tuple[Condition, ...]:

@@ -14,13 +14,15 @@ from everynode.inspect.evaluate import Evaluation
 from everynode.inspect.fleet import FleetView, RolloutState
 
 MOST_POINTS: Final = 600
-_POINT_SECONDS: Final = 5.0  # between two points, so that the chart costs little to keep up
+_FEW_POINTS: Final = 60
+_POINT_SECONDS: Final = 5.0  # between two points of a long history: all of it is sent each time
 _MOST_PAST: Final = 200  # points of the time before the first viewer came
 
 
 def add_point(history: list[Point], point: Point) -> None:
     """Note how many nodes are updated and down; the history is thinned, never longer than 600."""
-    if history and (history[-1][1:] == point[1:] or point[0] - history[-1][0] < _POINT_SECONDS):
+    pause = 1.0 if len(history) < _FEW_POINTS else _POINT_SECONDS
+    if history and (history[-1][1:] == point[1:] or point[0] - history[-1][0] < pause):
         return
     history.append(point)
     if len(history) > MOST_POINTS:

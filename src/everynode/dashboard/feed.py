@@ -15,7 +15,14 @@ from everynode.clock import Clock
 from everynode.dashboard.changes import diff, is_empty
 from everynode.dashboard.curve import ExpectedEnd, add_point, keep_forecast, past, point_of
 from everynode.dashboard.guard import Refusal
-from everynode.dashboard.model import Object, PageModel, Point, build_model, snapshot_message
+from everynode.dashboard.model import (
+    LabelCache,
+    Object,
+    PageModel,
+    Point,
+    build_model,
+    snapshot_message,
+)
 from everynode.dashboard.story import Diary
 from everynode.inspect.evaluate import Evaluation, Evaluator
 from everynode.inspect.live import LiveSnapshot
@@ -23,6 +30,7 @@ from everynode.kube.transport import Transport
 
 MAX_VIEWERS: Final = 32
 _PAUSE: Final = 0.2  # seconds between two batches, at least
+_LONGEST_PAUSE: Final = 5.0  # an evaluation takes long also where other processes are busy
 _TICK: Final = 1.0  # pace and ages change without an event
 _KEPT: Final = 256  # batches that are kept for viewers that come back
 _LINGER: Final = 30.0  # seconds that a feed goes on without viewers, so that a resume has no gap
@@ -65,6 +73,7 @@ class Feed:
         self._live = LiveSnapshot(transport, clock, ds)
         self._evaluator = Evaluator()
         self.diary = Diary()
+        self._labels = LabelCache()
         self._history: list[Point] = []
         self._forecast: ExpectedEnd | None = None
         # Batches go from `id - 1` to `id`. A new beginning leaves a gap, so that no viewer can
@@ -88,7 +97,8 @@ class Feed:
             if self._live.begun:
                 self._update(clock.now())
             took = clock.monotonic() - began
-            await clock.sleep(max(_PAUSE, took * (1 / self._share - 1)))
+            pause = max(_PAUSE, took * (1 / self._share - 1))
+            await clock.sleep(min(pause, _LONGEST_PAUSE))
             with suppress(TimeoutError):
                 async with asyncio.timeout(_TICK):
                     await self._live.changed.wait()
@@ -110,7 +120,7 @@ class Feed:
         add_point(self._history, point_of(fleet, now))
         self._forecast = keep_forecast(self._forecast, fleet, now)
         line = self._forecast.line if self._forecast is not None else ()
-        model = build_model(self.evaluation, self._history, now, line)
+        model = build_model(self.evaluation, self._history, now, line, self._labels)
         if self.model is not None and self.model.names == model.names:
             self.diary.note(model.names, self.model.states, model.states, now)
         batch = None if self.model is None else diff(self.model, model)

@@ -50,6 +50,7 @@ def build_model(
     history: Sequence[Point],
     now: float,
     forecast: Sequence[tuple[float, int]] = (),
+    cache: LabelCache | None = None,
 ) -> PageModel:
     """Return the page's model of a rollout; `forecast` is its expected end."""
     fleet = evaluation.fleet
@@ -75,7 +76,7 @@ def build_model(
     return PageModel(
         set=set_view(fleet, now) | {"waiting": counted, "reasons": codes} | lines,
         names=tuple([row.node for row in fleet.rows]),
-        labels=group_labels(fleet.rows),
+        labels=(cache or LabelCache()).of(fleet.rows),
         states=bytes(states),
     )
 
@@ -150,6 +151,21 @@ def _revision(each: Any) -> Object:
         "pods": each.pods,
         "target": each.target,
     }
+
+
+class LabelCache:
+    """The labels by which nodes can be grouped; worked out again when a label has changed."""
+
+    def __init__(self) -> None:
+        self._seen: list[dict[str, str]] = []
+        self._made: Object = {}
+
+    def of(self, rows: Sequence[NodeRow]) -> Object:
+        """Return the labels by which these nodes can be grouped."""
+        labels = [row.labels for row in rows]
+        if labels != self._seen:
+            self._seen, self._made = labels, group_labels(rows)
+        return self._made
 
 
 def group_labels(rows: Sequence[NodeRow]) -> Object:

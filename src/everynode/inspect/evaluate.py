@@ -212,7 +212,10 @@ def _by_node(pods: Iterable[Pod]) -> dict[str, tuple[Pod, ...]]:
     found: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         found[node_of(pod)].append(pod)
-    return {node: tuple(sorted(here, key=lambda pod: pod.uid)) for node, here in found.items()}
+    for here in found.values():
+        if len(here) > 1:
+            here.sort(key=lambda pod: pod.uid)
+    return {node: tuple(here) for node, here in found.items()}
 
 
 def _refusal(ds: DaemonSet) -> str:

@@ -6,6 +6,7 @@ import { headers } from './session.js';
 
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 30_000;
+const AGAIN = 500;
 const SILENCE = 45_000; // the server says something every 15 seconds
 const CUT = 'The connection is cut: what you see is the last that was known.';
 
@@ -22,9 +23,13 @@ async function request(path, options) {
   throw Object.assign(new Error(sentence(body.error ?? `The dashboard answered ${answer.status}`)), { help: sentence(body.help ?? ''), status: answer.status });
 }
 
-/** Return the answer of the server as JSON. */
+/** Return the answer of the server as JSON; asked twice where no answer came, as when a laptop changes its network. */
 export async function ask(path) {
-  return (await request(path, {})).json();
+  const answer = await request(path, {}).catch((error) => {
+    if (error.status) throw error;
+    return new Promise((done) => { setTimeout(done, AGAIN); }).then(() => request(path, {}));
+  });
+  return answer.json();
 }
 
 /** Send JSON to the server, and return its answer. */
