@@ -64,6 +64,7 @@ def test_a_refused_target_is_reported_in_the_words_of_the_server(strategy: Updat
     conditions = {each.type: each for each in decision.status.conditions}
     assert conditions["Progressing"].reason == conditions["Complete"].reason == "Refused"
     assert "no PriorityClass with name high was found" in conditions["Progressing"].message
+    assert decision.notices == ()  # the dry run that was refused has an event
     assert conditions["TargetRefused"].status == "True"
     assert conditions["TargetRefused"].message == "no PriorityClass with name high was found"
     later = _decide(ledger, Verdict(NEW))

@@ -282,6 +282,13 @@ def test_pods_that_the_template_does_not_want_are_counted_in_the_message() -> No
         assert gone in written(state)["Progressing"].message
 
 
+def test_one_node_is_no_nodes() -> None:
+    one = written(summary(desired=1, done=0, removing=1, port_conflict=1))
+    assert one["Progressing"].message.startswith("of 1 node 0 updated")
+    assert "removed from 1 node that" in one["Progressing"].message
+    assert one["SurgeCannotFit"].message.startswith("on 1 node the new pod")
+
+
 def test_a_revert_says_that_the_canaries_are_held() -> None:
     held = summary(desired=8, done=6, held=2, reverted=True)
     text = "held nodes keep the version that was taken back"

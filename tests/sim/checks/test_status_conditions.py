@@ -36,7 +36,7 @@ def make_set(flavour: Flavour) -> DaemonSet:
         (DONE | {"Reconciling": "True"}, {}, "Ready and Reconciling are True together"),
         (DONE | {"Ready": "False"}, {}, "complete and not Ready"),
         (WAITS | {"Stalled": "True"}, {"updated": 2}, ""),
-        (WAITS | {"Stalled": "True"}, {"updated": 2, "for_seconds": 200}, "Stalled is said 200 s"),
+        (WAITS | {"Stalled": "True"}, {"updated": 2, "for_seconds": 200}, "Stalled is set 200 s"),
         ({"Complete": "True"}, {"flavour": Flavour.NATIVE}, ""),
         (DONE, {"flavour": Flavour.NATIVE}, "a native DaemonSet was given"),
     ],

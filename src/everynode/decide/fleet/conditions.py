@@ -293,7 +293,7 @@ def _surge_cannot_fit(summary: FleetSummary) -> Condition:
     if not summary.port_conflict:
         return _FITS
     message = (
-        f"on {summary.port_conflict} nodes the new pod needs a host port that the old one holds:"
+        f"on {_count_nodes(summary.port_conflict)} the new pod needs a host port that the old one holds:"
         " nothing is started there; set maxUnavailable instead of maxSurge"
     )
     return _condition(SURGE_CANNOT_FIT, True, "HostPortShared", message)
@@ -353,7 +353,8 @@ def _removing_part(summary: FleetSummary) -> list[str]:
     if not summary.removing:
         return []
     why = "nodeSelector, affinity or taints"
-    return [f"pods are being removed from {summary.removing} nodes that may not keep them ({why})"]
+    nodes = _count_nodes(summary.removing)
+    return [f"pods are being removed from {nodes} that may not keep them ({why})"]
 
 
 def _refusal_part(summary: FleetSummary) -> list[str]:
@@ -385,7 +386,11 @@ def _count(summary: FleetSummary) -> str:
         "held": summary.held,
     }
     said = [f"{number} {what}" for what, number in numbers.items() if number or what == _DONE]
-    return f"of {summary.desired} nodes {', '.join(said)}"
+    return f"of {_count_nodes(summary.desired)} {', '.join(said)}"
+
+
+def _count_nodes(number: int) -> str:
+    return "1 node" if number == 1 else f"{number} nodes"
 
 
 def format_waiting(summary: FleetSummary) -> str:

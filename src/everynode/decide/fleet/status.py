@@ -7,7 +7,7 @@ import msgspec
 from everynode.api.daemonset import DaemonSetStatus, Flavour
 from everynode.api.objects import Condition
 from everynode.decide.actions import Notice
-from everynode.decide.fleet.conditions import EXCEPTIONAL
+from everynode.decide.fleet.conditions import FAULTY, SURGE_CANNOT_FIT
 from everynode.decide.node.assessment import NodeCounts
 from everynode.decide.plan import Plan
 
@@ -35,10 +35,15 @@ def build_status(
 
 
 def new_notices(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> tuple[Notice, ...]:
-    """Return an Event for each exceptional condition that has just become True."""
+    """Return an Event for each exceptional condition that has just become True.
+
+    A refused target has an Event already, from the dry run that was refused.
+    """
     known = {each.type for each in before if each.status == "True"}
     return tuple(
         Notice("Warning", each.type, each.message)
         for each in after
-        if each.type in EXCEPTIONAL and each.status == "True" and each.type not in known
+        if each.type in (SURGE_CANNOT_FIT, FAULTY)
+        and each.status == "True"
+        and each.type not in known
     )
