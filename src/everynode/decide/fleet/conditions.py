@@ -293,8 +293,8 @@ def _surge_cannot_fit(summary: FleetSummary) -> Condition:
     if not summary.port_conflict:
         return _FITS
     message = (
-        f"on {_count_nodes(summary.port_conflict)} the new pod needs a host port that the old one holds:"
-        " nothing is started there; set maxUnavailable instead of maxSurge"
+        f"on {_count_nodes(summary.port_conflict)} the new pod needs a host port that the old one"
+        " holds: nothing is started there; set maxUnavailable instead of maxSurge"
     )
     return _condition(SURGE_CANNOT_FIT, True, "HostPortShared", message)
 
