@@ -72,7 +72,6 @@ COVERED_BY = {
     "forecast/answer.py": "forecast/test_forecast.py",
     "forecast/node_plans.py": "forecast/test_planned_rollout.py",
     "forecast/played_rollout.py": "forecast/test_forecast.py",
-    "forecast/seeded_cluster.py": "forecast/test_planned_rollout.py",
     "inspect/node_usage.py": "cli/planning/test_room.py",
     "inspect/stored_objects.py": "forecast/test_planned_rollout.py",
     "controller/retries.py": "controller/test_revisions.py",
