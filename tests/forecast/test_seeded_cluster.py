@@ -85,7 +85,7 @@ def test_sick_nodes_are_told_apart() -> None:
     store, found = seeded(
         node("n1"), node("n2", ready="Unknown"), node("n3", ready="False"), pod("p2", "n2")
     )
-    assert (found.silent, found.not_ready, found.failing) == (("n2",), {"n3"}, set())
+    assert found == SeededNodes(silent=("n2",), not_ready=frozenset({"n3"}))
     stopped = body(store, "nodes", "n2")["metadata"]["annotations"]
     assert stopped == {"sim.everynode.io/stopped": "true"}
     assert "annotations" not in body(store, "nodes", "n1")["metadata"]
