@@ -36,6 +36,12 @@ def test_every_kind_and_version_is_rolled_out(version: str) -> None:
     assert found.writes["pods"] == 2 * NODES
 
 
+def test_images_that_are_never_pulled_are_taken_to_be_on_the_nodes() -> None:
+    container = {"name": "agent", "image": "agent:v2", "imagePullPolicy": "Never"}
+    found = foresee(daemonset(template={"containers": [container]}))
+    assert (found.ending, found.updated) == ("complete", NODES)
+
+
 def test_the_curve_goes_from_nothing_to_all() -> None:
     curve = foresee(rolling(maxUnavailable=2)).curve
     assert curve[0] == (0.0, 0, 2)

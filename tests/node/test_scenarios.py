@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from everynode.api.keys import LIFECYCLE_STATE
 from everynode.api.objects import Pod
 from everynode.kube.resources import ADVANCED, DAEMONSETS, PODS
+from everynode.localkube.control_plane import ControlPlane
+from tests.e2e.test_commands import Shell
 from tests.node.conftest import Play
 from tests.support.stage import Stage, daemonset
 
@@ -94,6 +97,31 @@ async def test_an_image_update_in_place_restarts_one_container_of_the_same_pod(
         assert after["agent"]["imageID"] != before["agent"]["imageID"]
         assert after["agent"]["containerID"] != before["agent"]["containerID"]
         assert after["beside"] == before["beside"]
+
+
+@pytest.mark.parametrize(
+    ("rolling", "action"), [(IN_PLACE, "in-place"), ({"maxUnavailable": 1}, "recreate")]
+)
+async def test_a_plan_takes_over_the_pod_of_a_real_kubelet(
+    play: Play, plane: ControlPlane, rolling: dict[str, Any], action: str
+) -> None:
+    async with play() as stage:
+        manifest = on_node(rolling=rolling)
+        await stage.start(manifest, 1)
+        pod = stage.pod_on(NODE)
+        here = Shell(str(plane.kubeconfig), stage.namespace)
+        asked = ("everynode", "plan", "agent", "--set-image", f"agent={V2}", "-o", "json")
+        code, printed = await here.run(*asked)
+        found = json.loads(printed)
+        assert (code, found["forecast"]["ending"]) == (0, "complete")
+        [item] = found["items"]
+        assert (item["node"], item["action"], item["stuck"]) == (NODE, action, False)
+        assert found["durations"]["pull"]["source"] == "its one pod"
+        assert found["dryRun"] == {"node": NODE, "refusal": "", "unknown": ""}
+        await stage.set_image(manifest, V2)
+        await stage.until_running(V2, 1)
+        await stage.until_complete(manifest)
+        assert (stage.pod_on(NODE).uid == pod.uid) == (action == "in-place")
 
 
 async def test_a_resize_in_place_completes_without_a_restart(play: Play) -> None:

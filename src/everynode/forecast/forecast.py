@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import random
 from typing import Final
@@ -91,7 +92,8 @@ class _InventedRollout(PlayedRollout):
             hook=request.hook,
             seed=request.seed,
         )
-        components = ComponentOptions(nodes=request.nodes, behaviour=request.timing.behaviour())
+        behaviour = dataclasses.replace(request.timing.behaviour(), preloaded=True)
+        components = ComponentOptions(nodes=request.nodes, behaviour=behaviour)
         super().__init__(loop, settings, on_progress, components=components)
         self._request = request
         self._random = random.Random(f"{request.seed}/forecast")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -81,7 +82,8 @@ class _PlannedRollout(PlayedRollout):
             seed=request.seed,
         )
         # Nodes stay as they are: what becomes of sick ones cannot be foreseen.
-        components = ComponentOptions(node_controllers=False, behaviour=request.timing.behaviour())
+        behaviour = replace(request.timing.behaviour(), preloaded=True)
+        components = ComponentOptions(node_controllers=False, behaviour=behaviour)
         skew = request.objects.now - EPOCH - loop.time()
         super().__init__(loop, settings, on_progress, components=components, skew=skew)
         self._request = request

@@ -94,6 +94,8 @@ class Behaviour:
     # kubectl then shows it as Completed instead of Terminating.
     final_phase: bool = False
     events: bool = True
+    # Whether images that are never pulled (pull policy Never) count as loaded onto every node.
+    preloaded: bool = False
 
     def scaled(self, simulated: float) -> float:
         """Real seconds that a simulated duration takes."""

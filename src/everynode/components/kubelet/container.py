@@ -264,11 +264,11 @@ class SimulatedContainer:
         image = self.image = self.spec.image
         here = image in self.pod.image_store
         policy = self.spec.image_pull_policy
-        if policy == "Never" and not here:
+        if policy == "Never" and not here and not self.pod.behaviour.preloaded:
             error = f'Container image "{image}" is not present with pull policy of Never'
             self._pull_failed(now, NEVER_PULL, error)
             return
-        if here and policy != "Always":
+        if policy == "Never" or (here and policy != "Always"):
             message = f'Container image "{image}" already present on machine'
             self.pod.record_event("Pulled", message, container=self.spec.name)
             self._start(now)
