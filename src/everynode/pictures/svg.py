@@ -65,11 +65,6 @@ class Svg:
             ElementTree.SubElement(kept, "path", shape)
         self._append("use", {"href": f"#{name}", "x": _number(x), "y": _number(y)})
 
-    def circle(self, x: float, y: float, radius: float, classes: str) -> None:
-        """Draw a disc."""
-        parts = {"cx": x, "cy": y, "r": radius}
-        self._element("circle", classes, {key: _number(value) for key, value in parts.items()})
-
     def render(self, height: float) -> str:
         """Return the picture with this height in units."""
         self._style.text = stylesheet(self._used)
