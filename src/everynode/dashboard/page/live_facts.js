@@ -34,7 +34,7 @@ export class LiveFacts {
   figures(set) {
     const pace = set.per_minute === null ? '–' : String(Math.round(set.per_minute * 10) / 10);
     return [
-      { title: 'Time to go', value: set.seconds_left === null ? '–' : duration(set.seconds_left), note: set.seconds_left === null ? 'no pace to tell it by' : 'at the pace of late' },
+      { title: 'Time to go', value: set.seconds_left === null ? '–' : duration(set.seconds_left), note: set.seconds_left === null ? 'no pace is known yet' : 'at the recent pace' },
       { title: 'Pace', value: pace, note: 'nodes a minute' },
       { title: 'Revision', value: set.target.number === null ? '–' : String(set.target.number), note: set.target.images.join(', ') },
     ];
