@@ -125,6 +125,7 @@ async def measure(arguments: argparse.Namespace, folder: Path) -> list[Row]:
             painted, drawn = await _open(page, address)
             await page.run(WATCH_TASKS)
             await _clock.sleep(2.0)
+            await page.run("window.tasks = []; 0")
             sent = viewer.bytes
             watched, after = await _cpu(pid, seconds), read_process(pid)
             sent = viewer.bytes - sent

@@ -30,7 +30,7 @@ from everynode.kube.transport import Transport
 
 MAX_VIEWERS: Final = 32
 _PAUSE: Final = 0.2  # seconds between two batches, at least
-_LONGEST_PAUSE: Final = 5.0  # an evaluation takes long also where other processes are busy
+_LONGEST_PAUSE: Final = 8.0  # an evaluation takes long also where other processes are busy
 _TICK: Final = 1.0  # pace and ages change without an event
 _KEPT: Final = 256  # batches that are kept for viewers that come back
 _LINGER: Final = 30.0  # seconds that a feed goes on without viewers, so that a resume has no gap

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -209,13 +209,14 @@ def _choose(snapshot: Snapshot, stored: Iterable[StoredRevision]) -> TargetChoic
 
 
 def _by_node(pods: Iterable[Pod]) -> dict[str, tuple[Pod, ...]]:
-    found: defaultdict[str, list[Pod]] = defaultdict(list)
+    found: dict[str, tuple[Pod, ...]] = {}
     for pod in pods:
-        found[node_of(pod)].append(pod)
-    for here in found.values():
-        if len(here) > 1:
-            here.sort(key=lambda pod: pod.uid)
-    return {node: tuple(here) for node, here in found.items()}
+        node = node_of(pod)
+        here = found.get(node)
+        found[node] = (pod,) if here is None else (*here, pod)
+    for node in [node for node, here in found.items() if len(here) > 1]:
+        found[node] = tuple(sorted(found[node], key=lambda pod: pod.uid))
+    return found
 
 
 def _refusal(ds: DaemonSet) -> str:
