@@ -58,7 +58,8 @@ async def test_a_plan_names_the_nodes_in_the_order_of_the_update(
     play: Play, tmp_path: Path, version: str
 ) -> None:
     async with play(nodes=5) as stage:
-        manifest = daemonset(api_version=version, rolling={"maxUnavailable": 2})
+        # One at a time: of two requests that are sent together either may be served first.
+        manifest = daemonset(api_version=version, rolling={"maxUnavailable": 1})
         await stage.start(manifest, 5)
         here = await shell(stage, tmp_path)
         await stage.taint_node("node-0002", {"key": "gpu", "effect": "NoSchedule"})
