@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from everynode.log import Log, set_up
+from everynode.log import Log, logging_disabled, set_up
 from tests.support.scripted_server import ManualClock
 
 
@@ -122,3 +122,10 @@ def test_texts_of_others_cannot_forge_lines_or_steer_a_terminal(style: str) -> N
     assert all(line.isprintable() for line in lines)
     if style == "json":
         assert [json.loads(line)["level"] for line in lines[:2]] == ["warning", "error"]
+
+
+def test_lines_are_dropped_only_while_logging_is_disabled(caplog: pytest.LogCaptureFixture) -> None:
+    with logging_disabled():
+        Log("test").warning("dropped")
+    Log("test").warning("kept")
+    assert [record.getMessage() for record in caplog.records] == ["kept"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TextIO
 
 import msgspec
@@ -119,6 +120,17 @@ def set_up(stream: TextIO, clock: Clock, *, style: str = "auto", level: str = "i
     # Libraries log warnings and errors only.
     root.setLevel(logging.WARNING)
     logging.getLogger(ROOT).setLevel(level.upper())
+
+
+@contextmanager
+def logging_disabled() -> Iterator[None]:
+    """Drop all log lines inside a `with` block: those of simulated controllers."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +78,7 @@ def command(*, access: ClusterOptions, output: str, **options: Any) -> None:
         raise click.UsageError("give the NAME of a DaemonSet, or a manifest with -f FILE")
     # Late, as all that --help does not need.
     from everynode.cli.planning.run import PlanOptions, print_plan
+    from everynode.log import logging_disabled
 
-    logging.disable()  # the lines of the simulated controller
-    print_plan(access, PlanOptions(name=name, file=file, output=output, **options))
+    with logging_disabled():  # the lines of the simulated controller
+        print_plan(access, PlanOptions(name=name, file=file, output=output, **options))

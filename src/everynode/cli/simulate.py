@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -147,7 +144,9 @@ def command(context: click.Context, /, **options: Any) -> None:
     """
     given = [name for name in options if _is_given(context, name)]
     _check_combination(given)
-    with _disable_logging():
+    from everynode.log import logging_disabled  # late, as all that --help does not need
+
+    with logging_disabled():
         _dispatch(options)
 
 
@@ -188,14 +187,3 @@ def _dispatch(options: dict[str, Any]) -> None:
 
         as_json = options["output"] == "json"
         campaign.run({**options, "seeds": options["seeds"] or SEEDS}, as_json=as_json)
-
-
-@contextmanager
-def _disable_logging() -> Iterator[None]:
-    """Drop the log lines of the simulated controllers."""
-    before = logging.root.manager.disable
-    logging.disable()
-    try:
-        yield
-    finally:
-        logging.disable(before)
