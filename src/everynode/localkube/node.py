@@ -127,6 +127,11 @@ class RealNode:
         return "\n".join(process.log_end() for process in self._running)
 
     @property
+    def pod_logs(self) -> Path:
+        """The folder of the logs of its pods, while it runs; the node has a /var of its own."""
+        return Path(f"/proc/{self._init_pid()}/root/var/log/pods")
+
+    @property
     def _running(self) -> list[ChildProcess]:
         started = (self._containerd, self._kubelet, self._bridge)
         return [process for process in started if process is not None]
