@@ -304,3 +304,10 @@ def test_every_module_has_a_test_file() -> None:
     # No entry for a module that is gone or has a test file now; only test files that exist.
     assert sorted(m for m in COVERED_BY if m not in modules or mirrored(m).exists()) == []
     assert sorted(t for t in set(COVERED_BY.values()) if not (TESTS / t).exists()) == []
+
+
+@pytest.mark.xdist_group("this-group")
+def test_the_tests_of_a_group_run_in_one_process(request: pytest.FixtureRequest) -> None:
+    # pytest-xdist appends the group to the names of tests, and schedules by these.
+    grouped = request.node.nodeid.endswith("@this-group")
+    assert grouped == (request.config.getoption("loadgroup", False))

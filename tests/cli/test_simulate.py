@@ -20,6 +20,7 @@ from everynode.sim.explore.replay import save
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Plan
 from everynode.sim.plans.scenarios import SCENARIOS
+from tests.support.paths import ROOT
 
 
 def typed(*arguments: str) -> Result:
@@ -89,6 +90,29 @@ def test_ctrl_c_ends_it_cleanly() -> None:
     assert "every promise kept" in out
     assert re.search(r"stopped after \d+ of 200 seeds", err)
     assert "Traceback" not in err
+
+
+# A program that gets a KeyboardInterrupt after some seconds of its own CPU time.
+INTERRUPTED = """
+import signal, sys
+signal.signal(signal.SIGVTALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_VIRTUAL, float(sys.argv.pop(1)))
+from everynode.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize("seconds", ["2", "2.3", "2.6"])
+def test_ctrl_c_during_a_forecast_prints_no_traceback(seconds: str) -> None:
+    manifest = str(ROOT / "examples" / "20-forecast.yaml")
+    arguments = ["simulate", "-f", manifest, "--nodes", "5000"]
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, seconds, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.strip()) == (130, "")
 
 
 # --- One world -----------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ def check_ledger(world: World, decision: Decision) -> None:
 def check_count(message: str, status: DaemonSetStatus) -> None:
     """A condition counts every node that should have a pod, once."""
     count = message.rpartition("; ")[2]
-    parts = re.fullmatch(r"of (\d+) nodes (.+)", count)
+    parts = re.fullmatch(r"of (\d+) nodes? (.+)", count)
     assert parts is not None, message
     numbers = [int(part.split()[0]) for part in parts[2].split(", ")]
     assert min(numbers) >= 0, message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import io
@@ -168,7 +169,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
+        _end_at_once(130)
     except UserError as error:
         click.echo(f"everynode: {replace_control_characters(str(error))}", err=True)
         sys.exit(error.exit_code)
@@ -180,3 +181,14 @@ def main() -> None:
         # Python flushes stdout at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _end_at_once(code: int) -> None:
+    """End the process without collecting what is left of it.
+
+    The coroutines of a simulated controller that was interrupted would print tracebacks.
+    """
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)

@@ -64,6 +64,8 @@ class Process:
     async def _run(self) -> None:
         try:
             await self.controller.run()
+        except (KeyboardInterrupt, SystemExit):
+            raise  # of the program that simulates
         except BaseException as error:
             # Errors of a killed process do not matter; a running one must not end.
             if not self.dead:
