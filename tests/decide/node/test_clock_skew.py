@@ -6,6 +6,7 @@ import pytest
 
 from everynode.api.objects import Pod
 from everynode.api.times import format_time
+from everynode.decide.node.availability import available_at
 from everynode.decide.node.clock_skew import (
     behind_by,
     effective_time,
@@ -72,6 +73,25 @@ def test_a_kubelet_that_starts_a_pod_before_it_exists_has_a_clock_that_is_behind
     behind = read_pod(made)
     assert behind_by(behind) == 3600.0
     assert kubelet_time(behind, datetime.fromtimestamp(NOW - 3650, UTC)) == NOW - 50
+
+
+def test_a_time_after_a_clock_was_set_right_counts_from_when_it_was_first_seen() -> None:
+    hour_before = format_time(NOW - 3700)
+    made = pod_json()
+    made["metadata"]["creationTimestamp"] = format_time(NOW - 100)
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": format_time(NOW - 20)}
+    initialized = {"type": "Initialized", "lastTransitionTime": hour_before}
+    made["status"] |= {"startTime": hour_before, "conditions": [initialized, ready]}
+    made["spec"].pop("readinessGates", None)
+    found = read_pod(made)
+    assert has_future_time(found, MOMENT)
+    assert NOW - 20 + 3600 in pod_times(found)
+    seen = ((NOW - 20 + 3600, NOW - 19),)
+    assert kubelet_time(found, datetime.fromtimestamp(NOW - 20, UTC), seen) == NOW - 19
+    assert available_at(found, 10, seen) == NOW - 9
+    # While the clock is still behind, a corrected time is at most a rounding ahead of ours.
+    ready["lastTransitionTime"] = format_time(NOW - 3600 + 1)
+    assert not has_future_time(read_pod(made), MOMENT)
 
 
 def test_one_odd_start_time_does_not_make_a_clock_be_behind() -> None:

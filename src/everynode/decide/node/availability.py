@@ -32,12 +32,11 @@ def available_at(pod: Pod, min_ready_seconds: int, ahead: FutureTimes = ()) -> f
         return 0.0
     since = [_since(pod, pod.condition(gate.condition_type)) for gate in pod.spec.readiness_gates]
     since.append(_resized_at(pod))
-    ready_at = _since(pod, pod.condition(keys.READY))
+    # Only Ready is written by the node.
+    since.append(_since(pod, pod.condition(keys.READY)) + behind_by(pod))
     if ahead:
         since = [effective_time(moment, ahead) for moment in since]
-        ready_at = effective_time(ready_at, ahead)
-    # Only Ready is written by the node.
-    return max(ready_at + behind_by(pod), *since) + min_ready_seconds
+    return max(since) + min_ready_seconds
 
 
 def _since(pod: Pod, condition: Condition | None) -> float:

@@ -68,7 +68,7 @@ def ended_at(pod: Pod, ahead: FutureTimes = ()) -> float:
     if not ends and pod.status.start_time is not None:
         ends = [seconds(pod.status.start_time)]
     behind = behind_by(pod)
-    ends = [effective_time(end, ahead) + behind for end in ends]
+    ends = [effective_time(end + behind, ahead) for end in ends]
     return max([*ends, _created_at(pod, ahead)])
 
 
