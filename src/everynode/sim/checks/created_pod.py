@@ -90,8 +90,12 @@ class CreatedPod(Check):
             oracle = self._last_pods.oracle(cluster, ds, commit, version)
             last, sure = self._last_pods.of(ds.uid, node, commit.actor, version)
             held_at = held_templates(oracle, node, last, sure=sure)
-            check = _check_forged if pod.hash in self.record.forged else why_not_create
-            fault = check(oracle, pod, held_at)
+            if pod.hash in self.record.forged:
+                forged = {oracle.templates.get(each) for each in self.record.forged}
+                held_at = [each for each in held_at if each not in forged]
+                fault = _check_forged(oracle, pod, held_at)
+            else:
+                fault = why_not_create(oracle, pod, held_at)
             fault = fault or _check_tolerations(oracle, node, commit.cause.request)
             fault = fault or _check_gates(ds, oracle.templates.get(pod.hash), pod)
             if not fault:
