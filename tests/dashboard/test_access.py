@@ -67,6 +67,7 @@ ONE = (
         {"Authorization": "Bearer bad"},
         {"Authorization": "Basic good"},
         {"Authorization": f"Bearer {'x' * 20_000}"},
+        {"Authorization": "Bearer \udcff"},  # a byte that is no UTF-8, as aiohttp delivers it
     ],
 )
 async def test_without_a_valid_token_is_401(headers: Mapping[str, str]) -> None:

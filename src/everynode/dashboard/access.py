@@ -55,7 +55,8 @@ def bearer(headers: Mapping[str, str]) -> str:
     """Return the token of a request; empty without one."""
     scheme, _, token = headers.get("Authorization", "").partition(" ")
     token = token.strip()
-    return token if scheme.lower() == "bearer" and len(token) <= _MOST_TOKEN else ""
+    usable = token.isascii() and len(token) <= _MOST_TOKEN
+    return token if scheme.lower() == "bearer" and usable else ""
 
 
 class OwnRights:

@@ -146,8 +146,8 @@ class _Change:
         return await edit_to_revision(self._client, ds, stored, number, self._clock.now())
 
     def digest(self, stored: Object, edit: Edit) -> str:
-        """Return a digest of the change, by which its confirmation is recognised."""
-        content = [stored["metadata"]["uid"], full_patch(edit, self._cause)]
+        """Return a digest of the change and of what it changes: both were shown."""
+        content = [stored["metadata"]["uid"], _text(stored), full_patch(edit, self._cause)]
         return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
     def confirm(self, stored: Object, edit: Edit) -> None:

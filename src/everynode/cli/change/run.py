@@ -22,7 +22,7 @@ from everynode.cli.access.daemonset_names import (
 )
 from everynode.cli.change.options import ChangeOptions
 from everynode.cli.terminal.output import print_document
-from everynode.errors import UsageError, UserError
+from everynode.errors import UsageError, UserError, replace_control_characters
 from everynode.kube.permissions import missing_permissions
 
 _SHOWN: Final = 5  # names in a question
@@ -130,7 +130,8 @@ async def _write(
 
 
 def _report(found: FoundDaemonSet, edit: Edit, options: ChangeOptions) -> None:
-    click.echo(f"{full_name(found.ds)} {edit.done}{_SUFFIX[options.dry_run] if edit.patch else ''}")
+    done = replace_control_characters(edit.done)  # it quotes the images of before
+    click.echo(f"{full_name(found.ds)} {done}{_SUFFIX[options.dry_run] if edit.patch else ''}")
     if edit.warning:
         click.echo(edit.warning, err=True)
     if not edit.patch or options.dry_run != "none":
