@@ -48,3 +48,12 @@ def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "empty.yaml").write_text("kind: ConfigMap\n")
     empty = CliRunner().invoke(command, ["-f", str(tmp_path / "empty.yaml")])
     assert str(empty.exception).endswith("empty.yaml holds no DaemonSet")
+
+
+def test_a_manifest_sends_no_escapes_and_no_lines_to_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.yaml"
+    name = r'"a\e]52;c;eA==\a\nforged"'
+    path.write_text(f"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: {name}}}\nspec: {{}}")
+    lines = CliRunner().invoke(command, ["-f", str(path)]).stdout.splitlines()
+    assert lines
+    assert all(each.isprintable() and each.startswith(f"{path}: ") for each in lines)

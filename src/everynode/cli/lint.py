@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from everynode.cli.terminal.output import output_option
+from everynode.errors import one_line, replace_control_characters
 
 
 @click.command("lint")
@@ -55,7 +56,8 @@ def command(*, files: Sequence[str], strict: bool, output: str) -> None:
         print_document({"items": items}, output)
     else:
         for name, who, each in found:
-            click.echo(f"{name}: DaemonSet {who or 'without a name'}: {each}")
+            line = one_line(f"{name}: DaemonSet {who or 'without a name'}: {each}")
+            click.echo(replace_control_characters(line))
     errors = sum(each.severity is Severity.ERROR for _, _, each in found)
     warnings = len(found) - errors
     if not output:
