@@ -93,7 +93,7 @@ class Cluster:
 
     def logs(self, pod: str = "") -> str:
         """Return what the containers of a controller pod, or of all, have logged."""
-        # From the node's disk: the API server of the tests has no certificate for the kubelet.
+        # From the node's disk, which has those of restarted containers too.
         files = sorted(self.pod_logs.glob(f"everynode-system_{pod}*/*/*.log"))
         return "\n".join(f"--- {file}\n{file.read_text()}" for file in files)
 

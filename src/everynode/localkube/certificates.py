@@ -1,4 +1,8 @@
-"""Certificates of a control plane on loopback: one CA, serving certificate, account key."""
+"""Certificates of a cluster on loopback: one CA and what it signs, and the account key.
+
+All programs that serve share one serving certificate. The API server has a client certificate for
+the kubelet, as kubeadm gives it one.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,8 @@ class Certificates:
     ca_key_file: Path
     serving_file: Path
     serving_key_file: Path
+    kubelet_client_file: Path
+    kubelet_client_key_file: Path
     account_key_file: Path
 
     @classmethod
@@ -43,6 +49,8 @@ class Certificates:
             ca_key_file=folder / "ca.key",
             serving_file=folder / "serving.crt",
             serving_key_file=folder / "serving.key",
+            kubelet_client_file=folder / "apiserver-kubelet-client.crt",
+            kubelet_client_key_file=folder / "apiserver-kubelet-client.key",
             account_key_file=folder / "service-accounts.key",
         )
         if not all(path.exists() for path in vars(files).values()):
@@ -60,22 +68,22 @@ class Certificates:
             .sign(ca_key, hashes.SHA256())
         )
         self.ca_file.write_bytes(ca.public_bytes(serialization.Encoding.PEM))
-        key = _new_key(self.serving_key_file)
         hosts: list[x509.GeneralName] = [x509.DNSName(host) for host in _HOSTS]
         hosts += [x509.IPAddress(ipaddress.ip_address(address)) for address in ADDRESSES]
         serving = (
-            _builder(_name("localhost"), ca_name, key.public_key(), now)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(key_usage(authority=False), critical=True)
+            _leaf(ca, _name("localhost"), _new_key(self.serving_key_file), now)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
             .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()),
-                critical=False,
-            )
             .sign(ca_key, hashes.SHA256())
         )
         self.serving_file.write_bytes(serving.public_bytes(serialization.Encoding.PEM))
+        client_name = _name("kube-apiserver-kubelet-client", group="system:masters")
+        client = (
+            _leaf(ca, client_name, _new_key(self.kubelet_client_key_file), now)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .sign(ca_key, hashes.SHA256())
+        )
+        self.kubelet_client_file.write_bytes(client.public_bytes(serialization.Encoding.PEM))
         _new_key(self.account_key_file)
 
 
@@ -90,8 +98,27 @@ def _new_key(path: Path) -> ec.EllipticCurvePrivateKey:
     return key
 
 
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+def _name(common_name: str, group: str = "") -> x509.Name:
+    """A subject; for API servers and kubelets its common name is the user."""
+    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group)] if group else []
+    return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _leaf(
+    ca: x509.Certificate,
+    subject: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    now: datetime.datetime,
+) -> x509.CertificateBuilder:
+    """A certificate that the CA is to sign."""
+    authority = ca.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(authority)
+    return (
+        _builder(subject, ca.subject, key.public_key(), now)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(key_usage(authority=False), critical=True)
+        .add_extension(identifier, critical=False)
+    )
 
 
 def _builder(

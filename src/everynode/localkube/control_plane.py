@@ -108,9 +108,14 @@ class ControlPlane:
         return self._running_layout.tokens[ADMIN_USER]
 
     @property
+    def certificates(self) -> Certificates:
+        """The files of its CA and of what that signed."""
+        return self._running_layout.certificates
+
+    @property
     def ca_file(self) -> Path:
         """The CA of all serving certificates, which the API server also trusts for clients."""
-        return self._running_layout.certificates.ca_file
+        return self.certificates.ca_file
 
     @property
     def kubeconfig(self) -> Path:

@@ -131,6 +131,11 @@ def api_server_flags(layout: ControlPlaneLayout, *, service_accounts: bool) -> l
         "--requestheader-username-headers=X-Remote-User",
         "--requestheader-group-headers=X-Remote-Group",
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        # For `kubectl logs` and `exec`.
+        f"--kubelet-client-certificate={keys.kubelet_client_file}",
+        f"--kubelet-client-key={keys.kubelet_client_key_file}",
+        f"--kubelet-certificate-authority={keys.ca_file}",
+        "--kubelet-preferred-address-types=InternalIP",
         f"--service-account-key-file={keys.account_key_file}",
         f"--service-account-signing-key-file={keys.account_key_file}",
         "--service-account-issuer=https://kubernetes.default.svc",

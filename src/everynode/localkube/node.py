@@ -143,7 +143,7 @@ class RealNode:
         node_cleanup.write_tag(folder, tag)
         kubelet = (ports.reserve(), ports.reserve())
         subnet = int(_clock.jitter(1, 255))
-        self._layout = NodeLayout(folder, self.name, tag, kubelet, subnet)
+        self._layout = NodeLayout(folder, self._plane.certificates, self.name, tag, kubelet, subnet)
         self._layout.write()
         node_cleanup.make_cgroup(tag)
 
@@ -197,10 +197,24 @@ class RealNode:
             f"--root-dir={layout.kubelet_folder}",
             f"--cert-dir={layout.folder / 'keys'}",
             f"--hostname-override={layout.name}",
+            "--cloud-provider=external",
         ]
-        self._kubelet = self._process("kubelet", argv)
-        self._kubelet.start()
-        await self._until_ready()
+        headers = {"Authorization": f"Bearer {self._plane.token}"}
+        connector = aiohttp.TCPConnector(ssl=self._plane.ssl_context())
+        async with aiohttp.ClientSession(
+            connector=connector, headers=headers, timeout=_TIMEOUT
+        ) as session:
+            await self._register(session)
+            self._kubelet = self._process("kubelet", argv)
+            self._kubelet.start()
+            await self._until_ready(session)
+
+    async def _register(self, session: aiohttp.ClientSession) -> None:
+        """Create the Node object, unless an earlier node of this name has left it."""
+        body = self._running_layout.registration()
+        async with session.post(f"{self._plane.url}/api/v1/nodes", json=body) as response:
+            if response.status not in (201, 409):
+                raise ProcessError(f"the node was not registered: {await response.text()}")
 
     def _process(self, name: str, argv: Sequence[str]) -> ChildProcess:
         folder = self._running_layout.folder
@@ -214,19 +228,14 @@ class RealNode:
         parent = self._containerd.pid if self._containerd is not None else None
         return int(Path(f"/proc/{parent}/task/{parent}/children").read_text().split()[0])
 
-    async def _until_ready(self) -> None:
+    async def _until_ready(self, session: aiohttp.ClientSession) -> None:
         url = f"{self._plane.url}/api/v1/nodes/{self.name}"
-        headers = {"Authorization": f"Bearer {self._plane.token}"}
-        connector = aiohttp.TCPConnector(ssl=self._plane.ssl_context())
         deadline = _clock.monotonic() + _READY_TIMEOUT
-        async with aiohttp.ClientSession(
-            connector=connector, headers=headers, timeout=_TIMEOUT
-        ) as session:
-            while not await _is_ready(session, url):
-                self._require_running()
-                if _clock.monotonic() > deadline:
-                    raise ProcessError(f"the node was never Ready. {self.log_end()}")
-                await _clock.sleep(_TICK)
+        while not await _is_ready(session, url):
+            self._require_running()
+            if _clock.monotonic() > deadline:
+                raise ProcessError(f"the node was never Ready. {self.log_end()}")
+            await _clock.sleep(_TICK)
 
     def _require_running(self) -> None:
         for process in self._running:

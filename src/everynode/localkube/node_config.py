@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
 from everynode.localkube.control_plane_config import SERVICE_CIDR
 
+if TYPE_CHECKING:
+    from everynode.localkube.certificates import Certificates
+
 PAUSE = "example.test/pause:1"
 CNI_PLUGINS = Path("/usr/lib/cni")
+_ADDRESS = "127.0.0.1"
 
 
 @dataclass(frozen=True)
 class NodeLayout:
-    """Folder, names, ports and subnet of a node on this machine."""
+    """Folder, certificates, names, ports and subnet of a node on this machine."""
 
     folder: Path
+    certificates: Certificates
     name: str
     tag: str  # names its cgroup, network and bridge (an interface name has at most 15 characters)
     ports: tuple[int, int]  # of kubelet's API and of its healthz
@@ -38,6 +44,23 @@ class NodeLayout:
     def kubelet_folder(self) -> Path:
         """Where kubelet keeps the volumes of its pods."""
         return self.folder / "kubelet"
+
+    def registration(self) -> dict[str, object]:
+        """The Node object.
+
+        A kubelet never reports a loopback address as its own, and keeps the addresses of a node
+        which exists, as those that a cloud provider has set.
+        """
+        addresses = [
+            {"type": "InternalIP", "address": _ADDRESS},
+            {"type": "Hostname", "address": self.name},
+        ]
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self.name},
+            "status": {"addresses": addresses},
+        }
 
     def write(self) -> None:
         """Write all the files."""
@@ -60,7 +83,7 @@ address = "{self.socket}"
 sandbox_image = "{PAUSE}"
 restrict_oom_score_adj = true
 netns_mounts_under_state_dir = true
-stream_server_address = "127.0.0.1"
+stream_server_address = "{_ADDRESS}"
 [plugins."io.containerd.grpc.v1.cri".containerd]
 snapshotter = "native"
 [plugins."io.containerd.grpc.v1.cri".cni]
@@ -84,11 +107,17 @@ conf_dir = "{self.folder}/cni"
         return {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
-            "address": "127.0.0.1",
+            "address": _ADDRESS,
             "port": port,
             "healthzPort": health,
-            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}},
-            "authorization": {"mode": "AlwaysAllow"},
+            "tlsCertFile": str(self.certificates.serving_file),
+            "tlsPrivateKeyFile": str(self.certificates.serving_key_file),
+            "authentication": {
+                "anonymous": {"enabled": False},
+                "webhook": {"enabled": False},
+                "x509": {"clientCAFile": str(self.certificates.ca_file)},
+            },
+            "authorization": {"mode": "Webhook"},
             "containerRuntimeEndpoint": f"unix://{self.socket}",
             "cgroupDriver": "cgroupfs",
             "cgroupRoot": f"/{self.tag}",
