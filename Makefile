@@ -14,13 +14,13 @@ help: ## List the targets
 
 # The dependencies to run are installed in seconds; those to develop in minutes.
 $(RUNNING): requirements/run.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Everynode needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "Everynode needs Python 3.11 or newer, and $(PYTHON) is missing or older: make venv PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "This Python cannot make virtual environments: apt-get install python3-venv (Debian, Ubuntu)"; exit 1; }
 	@echo "Installing what Everynode needs into $(VENV): once, about half a minute"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
-	@echo "$(CURDIR)/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/everynode.pth"
-	@printf '#!/bin/sh\nexec "%s/$(BIN)/python" -P -m everynode "$$@"\n' "$(CURDIR)" > $(BIN)/everynode && chmod +x $(BIN)/everynode
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt || { echo "pip cannot install; its reason is above. Behind a proxy set HTTPS_PROXY, with a mirror of PyPI set PIP_INDEX_URL, and try again"; exit 1; }
+	@echo "../../../../src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/everynode.pth"
+	@printf '#!/bin/sh\nexec "$$(dirname "$$(readlink -f "$$0")")/python" -P -m everynode "$$@"\n' > $(BIN)/everynode && chmod +x $(BIN)/everynode
 	@touch $@
 
 $(STAMP): $(RUNNING) requirements/dev.txt pyproject.toml

@@ -131,7 +131,7 @@ def test_it_can_leave_out_the_page(tmp_path: Path) -> None:
         assert not [line for line in up.said if line.startswith("dashboard at ")]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_stops_cleanly_when_told(how: signal.Signals, tmp_path: Path) -> None:
     with started(tmp_path, "--nodes", "1") as up:
         assert up.stop(how) == (0, "")

@@ -33,6 +33,10 @@ _ATTEMPTS = 5
 def command() -> None:
     """Break or mend an image of a simulated cluster.
 
+    \b
+    everynode image fail registry.example/agent:1.1
+    everynode image fix registry.example/agent:1.1
+
     The same can be done with kubectl, by a line `IMAGE fail=crash` under the key `images` of the
     ConfigMap kube-system/everynode-images. IMAGE may contain `*`.
     """

@@ -22,6 +22,10 @@ from everynode.kube.client import Client
 def command() -> None:
     """Stop, slow down, reboot, drain, add or remove simulated nodes.
 
+    \b
+    everynode node stop node-0001
+    everynode node start node-0001
+
     Most of it can be done with kubectl, by annotations:
 
     \b
@@ -115,7 +119,12 @@ def shutdown(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
 
 @command.command(short_help="Set or clear a node lifecycle condition.")
 @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
-@click.option("--condition", type=click.Choice(NODE_LIFECYCLE), default="MaintenanceInProgress")
+@click.option(
+    "--condition",
+    type=click.Choice(NODE_LIFECYCLE),
+    default="MaintenanceInProgress",
+    help="The condition to set.",
+)
 @click.option("--clear", is_flag=True, help="Make it False again.")
 @connection_options
 def maintenance(

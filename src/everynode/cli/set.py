@@ -11,7 +11,11 @@ from everynode.cli.change.options import ChangeOptions, change_options
 
 @click.group("set", cls=CommandGroup)
 def command() -> None:
-    """Change a field of a DaemonSet's pod template."""
+    """Change a field of a DaemonSet's pod template.
+
+    \b
+    everynode set image agent agent=registry.example/agent:1.1
+    """
 
 
 @command.command("image")

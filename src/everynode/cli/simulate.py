@@ -37,7 +37,12 @@ _FORECAST_OPTIONS: Final = (
     help="Forecast the rollout of a manifest; given twice, from the first to the second.",
 )
 @click.option(
-    "--nodes", default=100, show_default=True, type=click.IntRange(1, 10_000), help="Nodes."
+    "--nodes",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="How many nodes the simulated cluster has.",
 )
 @click.option("--fail", default="0", metavar="N|N%", help="Nodes where the new version fails.")
 @click.option(
@@ -50,12 +55,30 @@ _FORECAST_OPTIONS: Final = (
 @click.option(
     "--notready", default="0", metavar="N|N%", help="Nodes that are NotReady from the start."
 )
-@click.option("--pull", default="5s", show_default=True, help="How long a node pulls an image.")
 @click.option(
-    "--start", default="20s", show_default=True, help="From there until the pod is ready."
+    "--pull",
+    default="5s",
+    metavar="TIME",
+    show_default=True,
+    help="How long a node pulls an image.",
 )
-@click.option("--stop", default="10s", show_default=True, help="Until a deleted pod is gone.")
-@click.option("--hook", default="0s", show_default=True, help="Until a preDelete hook lets go.")
+@click.option(
+    "--start",
+    default="20s",
+    metavar="TIME",
+    show_default=True,
+    help="From there until the pod is ready.",
+)
+@click.option(
+    "--stop", default="10s", metavar="TIME", show_default=True, help="Until a deleted pod is gone."
+)
+@click.option(
+    "--hook",
+    default="0s",
+    metavar="TIME",
+    show_default=True,
+    help="Until a preDelete hook lets go.",
+)
 @click.option(
     "--label", multiple=True, metavar="KEY=VALUE[:N|:N%]", help="Label all or some of the nodes."
 )
@@ -81,12 +104,14 @@ _FORECAST_OPTIONS: Final = (
 )
 @click.option(
     "--seeds",
+    metavar="N",
     type=click.IntRange(min=1),
     help=f"How many random worlds to play; {SEEDS} if no other option chooses what to do.",
 )
 @click.option(
     "--from",
     "first",
+    metavar="N",
     default=0,
     show_default=True,
     type=click.IntRange(min=0),
@@ -109,7 +134,12 @@ _FORECAST_OPTIONS: Final = (
     type=click.Path(file_okay=False, path_type=Path),
     help="Where replay files are written.",
 )
-@click.option("--jobs", type=click.IntRange(1, 256), help="Processes; as many as cores by default.")
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    help="Processes; as many as cores by default.",
+)
 @click.option(
     "-o",
     "output",

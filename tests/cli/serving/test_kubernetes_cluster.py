@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 
 
 COMPONENTS = ["etcd", "kube-apiserver", "kube-controller", "kube-scheduler"]  # as the kernel cuts
-SIGNALS = [signal.SIGINT, signal.SIGTERM]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Event loop of long-running commands: uvloop if installed, stopped by SIGTERM and Ctrl-C."""
+"""Event loop of long-running commands: uvloop if installed, stopped by signals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 
 def run(program: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end; SIGTERM and Ctrl-C cancel it, so that it can clean up."""
+    """Run a coroutine to its end; SIGTERM, SIGHUP and Ctrl-C cancel it, so that it can clean up.
+
+    A terminal window that is closed sends SIGHUP; `nohup` ignores it, and then it stays ignored.
+    """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
             runner.run(_run_until_signal(program))
@@ -20,7 +23,10 @@ def run(program: Coroutine[Any, Any, None]) -> None:
 async def _run_until_signal(program: Coroutine[Any, Any, None]) -> None:
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(program)
-    for name in (signal.SIGTERM, signal.SIGINT):
+    names = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        names.append(signal.SIGHUP)
+    for name in names:
         loop.add_signal_handler(name, task.cancel)
     try:
         await task

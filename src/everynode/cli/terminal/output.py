@@ -12,13 +12,14 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 def output_option(*formats: str) -> Decorator:
     """Give a command -o with these formats; without it the value is an empty string."""
+    wide = ", or with more columns (wide)" if "wide" in formats else ""
     return click.option(
         "-o",
         "--output",
         type=click.Choice(formats),
         default=None,
         callback=lambda context, parameter, value: value or "",
-        help="Print for programs, or more columns; the fields are in docs/command-line.md.",
+        help=f"Print for programs{wide}; the fields are in docs/command-line.md.",
     )
 
 
