@@ -14,6 +14,7 @@ from tests.support.paths import ROOT
 
 BUILD = ROOT / "hack" / "kubernetes" / "build"
 OLD_BUILD = ROOT / "hack" / "kubectl-old" / "build"
+PREVIOUS_BUILD = ROOT / "hack" / "kubernetes-1.36" / "build"
 
 
 def put(folder: Path, *names: str) -> Path:
@@ -38,14 +39,16 @@ def search_path(name: str) -> list[Path]:
     return [Path(folder) / name for folder in os.environ["PATH"].split(os.pathsep)]
 
 
-def run(script: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([script], env=environ, capture_output=True, text=True, check=False)
+def run(script: Path, environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [script, *arguments]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
 
 def test_the_releases_are_those_of_the_tools_modules() -> None:
     for module, release in (
         ("kubernetes", binaries.RELEASE),
         ("kubectl-old", OLD_KUBECTL_RELEASE),
+        ("kubernetes-1.36", binaries.PREVIOUS_RELEASE),
     ):
         text = (ROOT / "hack" / module / "go.mod").read_text()
         assert f"\nrequire k8s.io/kubernetes {release}\n" in text
@@ -124,3 +127,18 @@ def test_an_old_go_does_not_count(environ: dict[str, str]) -> None:
     go.write_text("#!/bin/sh\necho go1.25.9\n")
     go.chmod(0o755)
     assert "install Go 1.26 or newer" in run(BUILD, environ).stderr
+
+
+def test_programs_of_the_release_before_are_built_by_name(environ: dict[str, str]) -> None:
+    program = "kube-controller-manager"
+    with pytest.raises(binaries.BinariesMissingError, match=f"1.36/build {program}"):
+        binaries.find_previous(program, environ)
+    for arguments in ((), ("kubelet",)):
+        result = run(PREVIOUS_BUILD, environ, *arguments)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.endswith("build kube-apiserver kube-controller-manager\n")
+    assert "Go 1.26 or newer is needed" in run(PREVIOUS_BUILD, environ, program).stderr
+    folder = put(binaries.cache_folder(binaries.PREVIOUS_RELEASE, environ), program)
+    assert binaries.find_previous(program, environ) == folder / program
+    assert run(PREVIOUS_BUILD, environ, program).stdout == f"{folder}\n"
+    assert run(PREVIOUS_BUILD, environ, program, "kube-apiserver").returncode == 1

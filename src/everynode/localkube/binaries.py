@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # What hack/kubernetes/go.mod pins.
 RELEASE = KUBERNETES
+# What hack/kubernetes-1.36/go.mod pins.
+PREVIOUS_RELEASE = "v1.36.3"
 
 CONTROL_PLANE = (
     "etcd",
@@ -40,8 +42,19 @@ def find(needed: Iterable[str] = CONTROL_PLANE, environ: Mapping[str, str] | Non
     raise BinariesMissingError(_explain(assets, cache, names))
 
 
+def find_previous(program: str, environ: Mapping[str, str] | None = None) -> Path:
+    """That program of the release before: kube-apiserver or kube-controller-manager."""
+    folder = cache_folder(PREVIOUS_RELEASE, os.environ if environ is None else environ)
+    if missing(folder, (program,)):
+        raise BinariesMissingError(
+            f"{program} {PREVIOUS_RELEASE} is not in {folder}: "
+            f"run hack/kubernetes-1.36/build {program}."
+        )
+    return folder / program
+
+
 def cache_folder(release: str, environ: Mapping[str, str]) -> Path:
-    """Where hack/kubernetes/build and hack/kubectl-old/build keep the programs of a release."""
+    """Where the scripts hack/*/build keep the programs of a release."""
     root = environ.get("EVERYNODE_CACHE")
     if root:
         return Path(root) / "kubernetes" / release / "bin"
