@@ -40,7 +40,7 @@ def search_path(name: str) -> list[Path]:
 
 
 def run(script: Path, environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [script, *arguments]
+    command: list[str | Path] = [script, *arguments]
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
 
