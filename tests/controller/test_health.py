@@ -2,22 +2,14 @@ from __future__ import annotations
 
 import asyncio
 
-import aiohttp
-import pytest
-
 from everynode.api.objects import Node
 from everynode.controller.health import (
-    MAX_CONNECTIONS,
     MAX_INACTIVITY,
     MAX_SILENCE,
-    AddressError,
     Health,
     is_fresh,
     is_moving,
-    parse_address,
-    serve,
 )
-from everynode.controller.metrics import Metrics
 from everynode.kube.requests import Response
 from everynode.kube.resources import NODES
 from everynode.kube.transport import TransportError
@@ -90,130 +82,8 @@ async def test_a_kind_that_is_not_installed_does_not_make_us_unready() -> None:
     assert state == ("", "")
 
 
-async def test_answers_over_http() -> None:
-    health, problems = Health(), {"a": "", "b": ""}
-    health.add_live("loop", lambda: problems["a"])
-    health.add_ready("cache", lambda: problems["b"])
-    metrics = Metrics(ManualClock())
-    async with (
-        serve(("127.0.0.1", 0), health=health, metrics=metrics) as (host, port),
-        aiohttp.ClientSession(f"http://{host}:{port}") as session,
-    ):
-
-        async def ask(path: str) -> tuple[int, str]:
-            async with session.get(path) as response:
-                return response.status, await response.text()
-
-        assert await ask("/livez") == (200, "ok")
-        assert await ask("/readyz?verbose") == (200, "[+]cache ok\nreadyz check passed\n")
-        problems["b"] = "too old"
-        assert (await ask("/livez"))[0] == 200
-        assert await ask("/readyz") == (503, "[-]cache failed: too old\nreadyz check failed\n")
-        problems["a"], problems["b"] = "stuck", ""
-        assert (await ask("/healthz"))[0] == 503
-        assert (await ask("/readyz"))[0] == 503
-        status, text = await ask("/metrics")
-        assert status == 200
-        assert "# TYPE everynode_leader gauge" in text
-        assert (await ask("/other"))[0] == 404
-
-
-HALF = b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Half: "
-WHOLE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-async def answer(reader: asyncio.StreamReader) -> bytes:
-    """All that comes until the connection is closed; a reset is an end as well."""
-    try:
-        async with asyncio.timeout(20):
-            return await reader.read()
-    except ConnectionResetError:
-        return b""
-
-
-@pytest.mark.parametrize("sent", [b"", HALF, b"POST /livez HTTP/1.1\r\nContent-Length: 9\r\n\r\n1"])
-async def test_a_client_that_sends_half_a_request_is_not_waited_for(sent: bytes) -> None:
-    async with serve(("127.0.0.1", 0), health=Health(), metrics=None, limit=0.1) as address:
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(sent)
-        received = await answer(reader)
-        writer.close()
-    assert b" 200 " not in received
-
-
-async def test_a_connection_ends_with_its_answer() -> None:
-    async with serve(("127.0.0.1", 0), health=Health(), metrics=None) as address:
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(WHOLE)
-        received = await answer(reader)
-        writer.close()
-    assert received.startswith(b"HTTP/1.1 200 ")
-    assert received.endswith(b"\r\n\r\nok")
-
-
-async def test_of_too_many_connections_the_oldest_are_closed_and_the_newest_is_served() -> None:
-    async with serve(("127.0.0.1", 0), health=Health(), metrics=None) as address:
-        halves = []
-        for _ in range(MAX_CONNECTIONS + 1):
-            halves.append(await asyncio.open_connection(*address))
-            halves[-1][1].write(HALF)
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(WHOLE)
-        received = await answer(reader)
-        ended = [await answer(each) for each, _ in halves[:2]]
-        for _, each in (*halves, (reader, writer)):
-            each.close()
-    assert received.startswith(b"HTTP/1.1 200 ")
-    assert ended == [b"", b""]
-
-
-@pytest.mark.parametrize(
-    ("request_line", "status"),
-    [(b"POST /livez", b"405"), (b"GET /other", b"404"), (b"HEAD /livez", b"200")],
-)
-async def test_other_methods_and_paths_are_refused(request_line: bytes, status: bytes) -> None:
-    async with serve(("127.0.0.1", 0), health=Health(), metrics=None) as address:
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(request_line + b" HTTP/1.1\r\nHost: x\r\n\r\n")
-        received = await answer(reader)
-        writer.close()
-    assert received.split()[1] == status
-
-
 async def test_a_kind_watched_twice_is_checked_twice() -> None:
     health, clock = Health(), ManualClock()
     for _ in range(2):
         health.add_watch(watcher(clock, ScriptedTransport()), clock)
     assert list(health.ready()) == ["watch-nodes", "watch-nodes-2"]
-
-
-async def test_an_address_that_is_taken_is_one_clear_line() -> None:
-    health = Health()
-    async with serve(("127.0.0.1", 0), health=health, metrics=None) as address:
-        line = (
-            rf"^--here: cannot listen on 127\.0\.0\.1:{address[1]}: Address already in use; choose"
-        )
-        with pytest.raises(AddressError, match=line):
-            await serve(address, health=health, metrics=None, flag="--here").__aenter__()
-
-
-@pytest.mark.parametrize(
-    ("address", "parsed"),
-    [
-        ("127.0.0.1:8081", ("127.0.0.1", 8081)),
-        (":8081", ("", 8081)),
-        ("8081", ("127.0.0.1", 8081)),
-        ("[::1]:8081", ("::1", 8081)),
-        ("localhost:0", ("localhost", 0)),
-        ("0", None),
-        ("off", None),
-    ],
-)
-def test_addresses_as_people_write_them(address: str, parsed: tuple[str, int] | None) -> None:
-    assert parse_address(address, flag="--health-address") == parsed
-
-
-@pytest.mark.parametrize("address", ["localhost", "a:b", "1.2.3.4:70000", "1.2.3.4:-1"])
-def test_addresses_that_are_none(address: str) -> None:
-    with pytest.raises(AddressError, match=f"--health-address {address}: write it as host:port"):
-        parse_address(address, flag="--health-address")

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from everynode.cli.main import entry
-from everynode.controller.health import parse_address
+from everynode.controller.health_server import parse_address
 from everynode.install import InstallOptions, install_objects
 from everynode.install.deployment import controller_objects
 

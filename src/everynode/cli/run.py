@@ -20,7 +20,7 @@ from everynode.cli.access.options import check_namespace, connection_options
 from everynode.cli.access.prerequisites import Prerequisites, check_prerequisites
 from everynode.cli.serving import event_loop
 from everynode.clock import Clock, SystemClock
-from everynode.controller.health import AddressError, parse_address, serve
+from everynode.controller.health_server import AddressError, parse_address, serve
 from everynode.controller.leader import AlwaysLeader, Election, Leadership
 from everynode.controller.run import GC_THRESHOLD, Controller, ControllerOptions
 from everynode.errors import UsageError, UserError
