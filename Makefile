@@ -16,6 +16,7 @@ help: ## List the targets
 $(RUNNING): requirements/run.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "Everynode needs Python 3.11 or newer, and $(PYTHON) is missing or older: make venv PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "This Python cannot make virtual environments: apt-get install python3-venv (Debian, Ubuntu)"; exit 1; }
+	@[ -w . ] || { echo "This folder cannot be written to, and $(VENV) belongs into it: clone the repository where you may write"; exit 1; }
 	@echo "Installing what Everynode needs into $(VENV): once, about half a minute"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt || { echo "pip cannot install; its reason is above. Behind a proxy set HTTPS_PROXY, with a mirror of PyPI set PIP_INDEX_URL, and try again"; exit 1; }
@@ -30,7 +31,7 @@ $(STAMP): $(RUNNING) requirements/dev.txt pyproject.toml
 
 venv: $(RUNNING) ## Install the dependencies to run into .venv
 
-demo: $(RUNNING) ## Watch a canary rollout over 20 simulated nodes; ends by itself
+demo: $(RUNNING) ## Watch a canary, a silent node, a bad version and the way back; ends by itself
 	@$(BIN)/everynode demo
 
 up: $(RUNNING) ## Start an embedded cluster of 6 nodes for kubectl; Ctrl-C stops it

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -8,16 +9,23 @@ from click.testing import CliRunner
 from everynode.cli.demo import command, run_demo
 
 
-async def test_the_demo_rolls_out_a_canary_and_then_the_rest_and_keeps_its_promises() -> None:
+async def test_the_demo_tells_its_story_and_keeps_its_promises() -> None:
     stream = io.StringIO()
     await run_demo(8, 40.0, stream)
     text = stream.getvalue()
-    _, canary, rollout = text.split("\n2 Canary")[0], *text.split("\n2 Canary")[1].split("\n3 ")
+    steps = re.split(r"\n(?:\d [A-Z]|Done)", text)
+    assert len(steps) == 7
+    _, install, canary, rollout, mistake, undo, summary = steps
+    assert "8 of 8 nodes run agent:v1" in install
     assert "2 of 8 nodes run agent:v2" in canary
     assert "3 of 8" not in canary
-    assert "3 down, promised at most 3" in rollout
+    assert "3 down, promised at most 3; node-0005 is silent" in rollout
+    assert "7 of 8 nodes run agent:v2; 0 down, promised at most 3; node-0005 is silent" in rollout
     assert "8 of 8 nodes run agent:v2" in rollout
-    assert text.count("  kept  ") == 3
+    assert "ooooo" in mistake
+    assert "The DaemonSet says: 3 nodes wait: 3 CrashLoopBackOff (node-0006" in mistake
+    assert "8 of 8 nodes run agent:v2" in undo
+    assert summary.count("  kept  ") == 5
     assert "BROKEN" not in text
 
 

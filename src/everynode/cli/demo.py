@@ -1,30 +1,36 @@
-"""`everynode demo`: a canary rollout on an embedded cluster, drawn live, in ten seconds."""
+"""`everynode demo`: a canary, a silent node, a bad version and the way back, drawn live."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TextIO
 
 import click
 
-from everynode.api.objects import Pod
+from everynode.api.daemonset import DaemonSet
+from everynode.api.decode import require_identity
+from everynode.api.objects import Node, Pod
+from everynode.api.versions import decode_daemonset
 from everynode.apiserver.transport.local import LocalTransport
 from everynode.apiserver.verbs.dispatch import Api
-from everynode.cli.serving.simulated_nodes import speed_option
+from everynode.cli.serving.simulated_nodes import annotate_node, speed_option
 from everynode.cli.terminal.node_grid import NodeGrid, NodeMark
 from everynode.clock import Clock, SystemClock
 from everynode.components.kubelet.behaviour import Behaviour
+from everynode.components.objects import ANNOTATION_PREFIX
 from everynode.components.run import ComponentOptions, Components
 from everynode.controller.run import Controller, ControllerOptions
+from everynode.decide.fleet.conditions import PROGRESSING
 from everynode.decide.node.availability import is_ready
 from everynode.decide.pods.patch import node_of
 from everynode.errors import UserError, first_user_error
 from everynode.kube import verbs
 from everynode.kube.client import Client
-from everynode.kube.resources import ADVANCED, PODS
+from everynode.kube.resources import ADVANCED, NODES, PODS
+from everynode.kube.transport import Transport
 from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.decode import Decoder
 from everynode.kube.watch.watcher import Watcher
@@ -34,7 +40,11 @@ MOST_NODES: Final = 1000  # more do not fit on a screen
 CANARIES: Final = 2
 BUDGET: Final = 3
 _NO_CHANGE_TIMEOUT: Final = 60.0  # seconds; a change normally comes within one
-_OLD, _NEW = "agent:v1", "agent:v2"
+_OLD, _NEW, _BAD = "agent:v1", "agent:v2", "agent:v3-crash-loop"  # the last fails by its name
+# Simulated seconds: how long a picture stays, how long the bad version stays, and how
+# long a kubelet is silent before its node is reported as such (40 on a real cluster).
+_LOOK, _UNATTENDED, _SILENCE = 6.0, 16.0, 8.0
+_STOPPED: Final = f"{ANNOTATION_PREFIX}stopped"
 
 
 def manifest(nodes: int) -> dict[str, Any]:
@@ -58,36 +68,58 @@ def manifest(nodes: int) -> dict[str, Any]:
     }
 
 
-class PodObserver:
-    """Watches the pods, draws them, and records the most nodes down and the most pods per node."""
+class FleetObserver:
+    """Watches nodes, pods and the DaemonSet, draws the nodes, and records what must not happen."""
 
-    def __init__(self, nodes: list[str], grid: NodeGrid) -> None:
+    def __init__(self, grid: NodeGrid) -> None:
+        self.nodes: Cache[Node] = Cache()
         self.pods: Cache[Pod] = Cache()
+        self.daemonsets: Cache[DaemonSet] = Cache()
+        self.image = _OLD  # the one that the template has
+        self.silent = ""  # the node that was made silent
+        self.updating = False  # the promises hold for updates, not for the first start
         self.most_down = 0
         self.most_pods_per_node = 0
-        self._nodes = nodes
+        self.tried: set[str] = set()  # nodes that had a pod of the bad version
         self._grid = grid
         self._changed = asyncio.Event()
-        self._checking = False  # the promises hold for updates, not for the first start
-        self.pods.subscribe(self._pod_changed)
+        self.nodes.subscribe(lambda _before, _after: self._observe())
+        self.pods.subscribe(lambda _before, _after: self._observe())
+        self.daemonsets.subscribe(lambda _before, _after: self._observe())
+
+    def watch(self, transport: Transport, clock: Clock) -> list[Coroutine[Any, Any, None]]:
+        """Return what fills the caches as long as it runs."""
+        daemonset = require_identity(decode_daemonset)
+        watchers: tuple[Watcher[Any], ...] = (
+            Watcher(transport, clock, resource=NODES, decode=_node, consumer=self.nodes),
+            Watcher(transport, clock, resource=PODS, decode=_pod, consumer=self.pods),
+            Watcher(
+                transport, clock, resource=ADVANCED, decode=daemonset, consumer=self.daemonsets
+            ),
+        )
+        return [watcher.run() for watcher in watchers]
 
     def marks(self) -> dict[str, NodeMark]:
         """The mark of every node."""
-        marks = dict.fromkeys(self._nodes, NodeMark.MISSING)
+        marks = dict.fromkeys(self.nodes.all(), NodeMark.MISSING)
         for pod in self.pods.all().values():
-            marks[node_of(pod)] = _mark_of(pod)
+            marks[node_of(pod)] = self._mark_of(pod)
+        if self.silent:
+            marks[self.silent] = NodeMark.SILENT
         return marks
 
-    def count(self, *marks: NodeMark) -> int:
-        """How many nodes have one of these marks."""
-        return sum(mark in marks for mark in self.marks().values())
+    def count(self, mark: NodeMark) -> int:
+        """How many nodes have this mark."""
+        return list(self.marks().values()).count(mark)
 
-    def start_checking(self) -> None:
-        """From now on record the most nodes down and the most pods per node."""
-        self._checking = True
+    def message(self) -> str:
+        """What the condition Progressing says."""
+        found = self.daemonsets.all().values()
+        conditions = [each for ds in found for each in ds.status.conditions]
+        return next((each.message for each in conditions if each.type == PROGRESSING), "")
 
     async def wait_until(self, reached: Callable[[], bool], what: str) -> None:
-        """Wait for a condition; raises UserError if the pods stop changing before it holds."""
+        """Wait for a condition; raises UserError if nothing changes before it holds."""
         try:
             while not reached():
                 self._changed.clear()
@@ -96,104 +128,186 @@ class PodObserver:
         except TimeoutError:
             raise UserError(f"the demo gave up waiting until {what}") from None
 
-    def _pod_changed(self, before: Pod | None, after: Pod | None) -> None:
+    def _observe(self) -> None:
         marks = self.marks()
-        if self._checking:
-            up = sum(mark in (NodeMark.OLD, NodeMark.NEW) for mark in marks.values())
-            self.most_down = max(self.most_down, len(self._nodes) - up)
+        if self.updating:
+            self.most_down = max(self.most_down, _down(marks))
             places = Counter(node_of(pod) for pod in self.pods.all().values())
             self.most_pods_per_node = max(self.most_pods_per_node, *places.values())
-        self._grid.draw(marks, self._caption(marks))
+            self.tried |= {
+                node_of(pod) for pod in self.pods.all().values() if _image_of(pod) == _BAD
+            }
+        if self.pods.all():
+            self._grid.draw(marks, self._caption(marks))
         self._changed.set()
 
     def _caption(self, marks: dict[str, NodeMark]) -> str:
         standing = list(marks.values())
-        goal, image = (NodeMark.NEW, _NEW) if self._checking else (NodeMark.OLD, _OLD)
-        text = f"{standing.count(goal)} of {len(standing)} nodes run {image}"
-        if not self._checking:
-            return text
-        up = standing.count(NodeMark.OLD) + standing.count(NodeMark.NEW)
-        return f"{text}; {len(standing) - up} down, promised at most {BUDGET}"
+        text = f"{standing.count(NodeMark.NEW)} of {len(standing)} nodes run {self.image}"
+        if self.updating:
+            text += f"; {_down(marks)} down, promised at most {BUDGET}"
+        return f"{text}; {self.silent} is silent" if self.silent else text
+
+    def _mark_of(self, pod: Pod) -> NodeMark:
+        if pod.terminating:
+            return NodeMark.GOING
+        if is_ready(pod):
+            return NodeMark.NEW if _image_of(pod) == self.image else NodeMark.OLD
+        failed = any(each.restart_count for each in pod.status.container_statuses)
+        return NodeMark.FAILING if failed and _image_of(pod) == _BAD else NodeMark.COMING
 
 
-def _mark_of(pod: Pod) -> NodeMark:
-    if pod.terminating:
-        return NodeMark.GOING
-    if not is_ready(pod):
-        return NodeMark.COMING
-    return NodeMark.NEW if pod.spec.containers[0].image == _NEW else NodeMark.OLD
+_node: Final = Decoder(Node).one
+_pod: Final = Decoder(Pod).one
+
+
+def _image_of(pod: Pod) -> str:
+    return pod.spec.containers[0].image
+
+
+def _down(marks: dict[str, NodeMark]) -> int:
+    """How many nodes have no working pod; a silent node is not down for an update."""
+    standing = (NodeMark.OLD, NodeMark.NEW, NodeMark.SILENT)
+    return sum(mark not in standing for mark in marks.values())
+
+
+class Demo:
+    """The story: each method is a step of it and returns when the step has been seen."""
+
+    def __init__(
+        self, client: Client, clock: Clock, observer: FleetObserver, grid: NodeGrid, speed: float
+    ) -> None:
+        self.kept: list[tuple[str, object, bool]] = []  # promise, what was seen, whether it held
+        self._client = client
+        self._clock = clock
+        self._observer = observer
+        self._grid = grid
+        self._speed = speed
+        self._nodes = len(observer.marks())
+
+    async def tell(self) -> None:
+        """Play all steps and print which promises held."""
+        self._grid.say(
+            f"A cluster of {self._nodes} simulated nodes and the real controller.\n"
+            f"One mark for each node:\n{self._grid.legend()}"
+        )
+        began = self._clock.monotonic()
+        for step in (self._install, self._canary, self._roll_out, self._mistake, self._undo):
+            await step()
+        self._print_summary(self._clock.monotonic() - began)
+
+    async def _install(self) -> None:
+        self._grid.title("1 Install", f"{_OLD} on every node")
+        await self._client.write(
+            verbs.create(ADVANCED, manifest(self._nodes), namespace="default"), bytes
+        )
+        await self._updated(self._nodes, "every node has its pod")
+        await self._pause(_LOOK)
+
+    async def _canary(self) -> None:
+        held = self._nodes - CANARIES
+        self._grid.title("2 Canary", f"{_NEW}, held back on {held} nodes (partition: {held})")
+        self._observer.updating = True
+        await self._set_image(_NEW)
+        await self._updated(CANARIES, "the canaries are available")
+        await self._pause(_LOOK)
+        seen = self._observer.count(NodeMark.OLD)
+        self.kept.append((f"{held} nodes are held during the canary", seen, seen == held))
+
+    async def _roll_out(self) -> None:
+        observer = self._observer
+        self._grid.title("3 Roll out", "to all nodes (partition: 0), one of which has gone silent")
+        silent = sorted(observer.nodes.all())[self._nodes // 2]
+        observer.silent = silent
+        await annotate_node(self._client, silent, {_STOPPED: "true"})
+        await observer.wait_until(
+            lambda: observer.nodes.all()[silent].ready == "Unknown", "a silent node is reported"
+        )
+        await self._patch({"updateStrategy": {"rollingUpdate": {"partition": 0}}})
+        await self._updated(self._nodes - 1, "all nodes but the silent one are updated")
+        seen = observer.count(NodeMark.NEW)
+        self.kept.append(("one silent node stops no other", seen, seen == self._nodes - 1))
+        await self._pause(_LOOK)
+        observer.silent = ""
+        await annotate_node(self._client, silent, {_STOPPED: None})
+        await self._updated(self._nodes, "the node that was silent is updated")
+        await self._pause(_LOOK)
+
+    async def _mistake(self) -> None:
+        self._grid.title("4 A mistake", f"{_BAD} for all nodes")
+        await self._set_image(_BAD)
+        await self._observer.wait_until(
+            lambda: self._observer.count(NodeMark.FAILING) == BUDGET, "the bad version has failed"
+        )
+        await self._pause(_UNATTENDED)
+        tried = len(self._observer.tried)
+        self.kept.append((f"a bad version takes at most {BUDGET} nodes", tried, tried <= BUDGET))
+
+    async def _undo(self) -> None:
+        # Nothing may be drawn between the note and the next title.
+        self._grid.note(f"The DaemonSet says: {self._observer.message()}")
+        self._grid.title("5 Undo", f"back to {_NEW}")
+        await self._set_image(_NEW)
+        await self._updated(self._nodes, "the bad version is gone")
+
+    def _print_summary(self, seconds: float) -> None:
+        observer = self._observer
+        self.kept += (
+            (
+                f"never more than {BUDGET} nodes down at once",
+                observer.most_down,
+                observer.most_down <= BUDGET,
+            ),
+            (
+                "never two pods on a node",
+                observer.most_pods_per_node,
+                observer.most_pods_per_node <= 1,
+            ),
+        )
+        self._grid.title("Done", f"in {seconds:.0f} s")
+        for promise, seen, good in self.kept:
+            word = self._grid.styled("kept  ", colour="green") if good else "BROKEN"
+            self._grid.say(f"   {word}  {promise:<41} seen: {seen}")
+        if not all(good for *_, good in self.kept):
+            raise UserError("a promise was broken; please report what is printed above")
+        self._grid.say("\nNothing is left running. Next, a cluster for your kubectl: make up")
+
+    async def _set_image(self, image: str) -> None:
+        self._observer.image = image
+        await self._patch(
+            {"template": {"spec": {"containers": [{"name": "agent", "image": image}]}}}
+        )
+
+    async def _patch(self, spec: dict[str, Any]) -> None:
+        await self._client.write(
+            verbs.patch(ADVANCED, "agent", {"spec": spec}, namespace="default"), bytes
+        )
+
+    async def _updated(self, nodes: int, what: str) -> None:
+        observer = self._observer
+        await observer.wait_until(lambda: observer.count(NodeMark.NEW) == nodes, what)
+
+    async def _pause(self, simulated: float) -> None:
+        await self._clock.sleep(simulated / self._speed)
 
 
 async def run_demo(nodes: int, speed: float, stream: TextIO) -> None:
-    """Start a cluster and the controller, roll out, print which promises held, stop everything."""
+    """Start a cluster and the controller, tell the story, stop everything."""
     clock: Clock = SystemClock()
     transport = LocalTransport(Api(clock=clock))
-    behaviour = Behaviour(speed=speed)
+    behaviour = Behaviour(speed=speed, heartbeat_grace=_SILENCE)
     components = Components(transport, clock, ComponentOptions(nodes=nodes, behaviour=behaviour))
     controller = Controller(transport, clock, ControllerOptions(native=True))
     grid = NodeGrid(stream)
+    observer = FleetObserver(grid)
+    running = (components.run(), controller.run(), *observer.watch(transport, clock))
     async with asyncio.TaskGroup() as group:
-        background = [group.create_task(components.run()), group.create_task(controller.run())]
+        background = [group.create_task(each) for each in running]
         await components.ready()
-        observer = PodObserver(sorted(components.informers.nodes.all()), grid)
-        watcher = Watcher(
-            transport, clock, resource=PODS, decode=Decoder(Pod).one, consumer=observer.pods
-        )
-        background.append(group.create_task(watcher.run()))
-        await _roll_out(Client(transport, clock), clock, observer, grid)
+        await observer.wait_until(lambda: len(observer.nodes.all()) == nodes, "all nodes are there")
+        await Demo(Client(transport, clock), clock, observer, grid, speed).tell()
         for task in background:
             task.cancel()
-
-
-async def _roll_out(client: Client, clock: Clock, observer: PodObserver, grid: NodeGrid) -> None:
-    nodes = len(observer.marks())
-    grid.say(f"A cluster of {nodes} simulated nodes, one mark each:\n{grid.legend()}")
-    began = clock.monotonic()
-    grid.title("1 Install", f"image: {_OLD}")
-    await client.write(verbs.create(ADVANCED, manifest(nodes), namespace="default"), bytes)
-    await observer.wait_until(
-        lambda: observer.count(NodeMark.OLD) == nodes, "every node has its pod"
-    )
-
-    held_back = nodes - CANARIES
-    grid.title("2 Canary", f"image: {_NEW}, partition: {held_back} (that many keep {_OLD})")
-    observer.start_checking()
-    await _patch(client, {"template": {"spec": {"containers": [{"name": "agent", "image": _NEW}]}}})
-    await observer.wait_until(
-        lambda: observer.count(NodeMark.NEW) == CANARIES, "the canaries are available"
-    )
-    held = observer.count(NodeMark.OLD)
-
-    grid.title("3 Roll out", f"partition: 0, maxUnavailable: {BUDGET} (as fast as that allows)")
-    await _patch(client, {"updateStrategy": {"rollingUpdate": {"partition": 0}}})
-    await observer.wait_until(
-        lambda: observer.count(NodeMark.NEW) == nodes, "the rollout is complete"
-    )
-    _print_summary(observer, grid, held=held, seconds=clock.monotonic() - began)
-
-
-async def _patch(client: Client, spec: dict[str, Any]) -> None:
-    await client.write(verbs.patch(ADVANCED, "agent", {"spec": spec}, namespace="default"), bytes)
-
-
-def _print_summary(observer: PodObserver, grid: NodeGrid, *, held: int, seconds: float) -> None:
-    nodes = len(observer.marks())
-    kept = [
-        (
-            f"at most {BUDGET} nodes down at once",
-            f"{observer.most_down}",
-            observer.most_down <= BUDGET,
-        ),
-        (f"{nodes - CANARIES} nodes held during the canary", f"{held}", held == nodes - CANARIES),
-        ("one pod per node", f"{observer.most_pods_per_node}", observer.most_pods_per_node <= 1),
-    ]
-    grid.title("Done", f"in {seconds:.0f} s")
-    for promise, seen, good in kept:
-        word = grid.styled("kept  ", colour="green") if good else "BROKEN"
-        grid.say(f"   {word}  {promise:<34} seen: {seen}")
-    if not all(good for *_, good in kept):
-        raise UserError("a promise was broken; please report what is printed above")
-    grid.say("\nEverything is stopped and nothing is left. Next, for the kubectl you have: make up")
 
 
 @click.command()
@@ -207,10 +321,11 @@ def _print_summary(observer: PodObserver, grid: NodeGrid, *, held: int, seconds:
 )
 @speed_option(4.0)
 def command(nodes: int, speed: float) -> None:
-    """Watch a canary rollout over an embedded cluster; ends by itself, leaves nothing behind.
+    """Watch rollouts over an embedded cluster; ends by itself, leaves nothing behind.
 
-    Two nodes get the new version first, the others are held; then they are released, and never
-    more than three are down at a time. It takes ten seconds.
+    Two nodes get the new version first, the others are held. Then they are released, while one
+    node is silent. Then a bad version comes: it takes three nodes, and is taken back. Never are
+    more than three nodes down at a time. It takes half a minute.
 
     \b
     everynode demo --nodes 100

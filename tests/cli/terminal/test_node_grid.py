@@ -25,11 +25,11 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_a_pipe_gets_a_line_per_change_and_none_without() -> None:
+def test_a_pipe_gets_a_line_for_each_caption() -> None:
     stream = io.StringIO()
     grid = NodeGrid(stream)
     grid.draw({"b": NodeMark.NEW, "a": NodeMark.OLD}, "one")
-    grid.draw({"a": NodeMark.OLD, "b": NodeMark.NEW}, "one")
+    grid.draw({"a": NodeMark.GOING, "b": NodeMark.NEW}, "one")
     grid.draw({"a": NodeMark.NEW, "b": NodeMark.NEW}, "two")
     assert stream.getvalue() == "oN  one\nNN  two\n"
 
@@ -49,6 +49,15 @@ def test_a_line_that_was_said_stays_when_the_picture_is_drawn_again() -> None:
     grid.say("hello")
     grid.draw({"a": NodeMark.NEW}, "two")
     assert "\x1b[2A" not in stream.getvalue()
+
+
+def test_a_note_is_indented_and_wrapped_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "13")
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        NodeGrid(stream).note("seven of seven")
+    assert terminal.getvalue() == "   seven of\n   seven\n"
+    assert pipe.getvalue() == "   seven of seven\n"
 
 
 def test_every_mark_is_explained() -> None:

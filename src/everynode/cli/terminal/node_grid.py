@@ -26,13 +26,17 @@ class NodeMark(enum.Enum):
     GOING = ("-", "◌", "yellow")
     COMING = ("+", "◐", "yellow")
     NEW = ("N", "●", "green")
+    FAILING = ("x", "✗", "red")
+    SILENT = ("?", "?", "magenta")
 
 
 LEGEND: Final = {
     NodeMark.OLD: "old",
     NodeMark.GOING: "stopping",
     NodeMark.COMING: "starting",
-    NodeMark.NEW: "new and available",
+    NodeMark.NEW: "new",
+    NodeMark.FAILING: "failing",
+    NodeMark.SILENT: "silent",
     NodeMark.MISSING: "no pod",
 }
 
@@ -50,16 +54,19 @@ class NodeGrid:
         self._drawn: list[str] = []
 
     def draw(self, marks: Mapping[str, NodeMark], caption: str) -> None:
-        """Draw the nodes; does nothing if the lines are the same as before."""
-        lines = [*self._rows(marks), *(self._wrapped(caption) if self._is_terminal else [caption])]
+        """Draw the nodes if they changed; a pipe gets a line only when the caption does."""
+        if not self._is_terminal:
+            if [caption] != self._drawn:
+                self._stream.write("  ".join([*self._rows(marks), caption]) + "\n")
+                self._stream.flush()
+                self._drawn = [caption]
+            return
+        lines = [*self._rows(marks), *self._wrapped(caption)]
         if lines == self._drawn:
             return
-        if self._is_terminal:
-            if self._drawn:
-                self._stream.write(_CURSOR_UP_AND_CLEAR.format(len(self._drawn)))
-            self._stream.write("".join(f"{_INDENT}{line}\n" for line in lines))
-        else:
-            self._stream.write("  ".join(lines) + "\n")
+        if self._drawn:
+            self._stream.write(_CURSOR_UP_AND_CLEAR.format(len(self._drawn)))
+        self._stream.write("".join(f"{_INDENT}{line}\n" for line in lines))
         self._stream.flush()
         self._drawn = lines
 
@@ -68,6 +75,11 @@ class NodeGrid:
         self._stream.write(f"{text}\n")
         self._stream.flush()
         self._drawn = []
+
+    def note(self, text: str) -> None:
+        """Print an indented remark that stays, wrapped on a terminal."""
+        lines = self._wrapped(text) if self._is_terminal else [text]
+        self.say("\n".join(f"{_INDENT}{line}" for line in lines))
 
     def title(self, text: str, note: str = "") -> None:
         """Print a heading that stays, with a note beside it."""
