@@ -1,4 +1,4 @@
-"""Controllers that are measured: Everynode and kube-controller-manager, each a process."""
+"""Controllers that are measured, each a process: Everynode, and kube-controller-manager twice."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import socket
 import ssl
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from bench.rollout_cluster import GRACE, RolloutCluster, clock
 from everynode.localkube import binaries
 from everynode.localkube.processes import ChildProcess, stop
 
+EVERYNODE = "everynode"
+_PEER = "kube-controller-manager"
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 _QUIET = 3.0  # seconds without work after which a contender is at rest
 
@@ -65,7 +68,24 @@ class MeasuredController:
         await stop([self.process], GRACE)
 
 
-def everynode(place: RolloutCluster, profile: str = "") -> MeasuredController:
+def minor(release: str) -> str:
+    """The release as people call it: 1.37 for v1.37.1."""
+    return release.removeprefix("v").rpartition(".")[0]
+
+
+# Where kube-controller-manager of each release is; they raise BinariesMissingError.
+PEERS: dict[str, Callable[[], Path]] = {
+    minor(binaries.RELEASE): lambda: binaries.find() / _PEER,
+    minor(binaries.PREVIOUS_RELEASE): lambda: binaries.find_previous(_PEER),
+}
+
+
+def start_controller(who: str, place: RolloutCluster, profile: str = "") -> MeasuredController:
+    """Start Everynode, or kube-controller-manager of that release."""
+    return _everynode(place, profile) if who == EVERYNODE else _peer(who, place)
+
+
+def _everynode(place: RolloutCluster, profile: str) -> MeasuredController:
     """Our controller, as people run it."""
     port = free_port()
     program = ["bench.profiled", profile] if profile else ["everynode"]
@@ -80,15 +100,15 @@ def everynode(place: RolloutCluster, profile: str = "") -> MeasuredController:
         f"--metrics-address=127.0.0.1:{port}",
         "--health-address=0",
     ]
-    return _start("everynode", argv, place, f"http://127.0.0.1:{port}/metrics")
+    return _start(EVERYNODE, argv, place, f"http://127.0.0.1:{port}/metrics")
 
 
-def peer(place: RolloutCluster, profile: str = "") -> MeasuredController:
+def _peer(release: str, place: RolloutCluster) -> MeasuredController:
     """kube-controller-manager with nothing but its DaemonSet controller, its client unlimited."""
     assert place.plane is not None
     port = free_port()
     argv = [
-        str(binaries.find() / "kube-controller-manager"),
+        str(PEERS[release]()),
         "--controllers=daemonset-controller",
         f"--kubeconfig={place.kubeconfig}",
         f"--authentication-kubeconfig={place.kubeconfig}",
@@ -101,10 +121,7 @@ def peer(place: RolloutCluster, profile: str = "") -> MeasuredController:
         f"--cert-dir={place.folder}/manager",
     ]
     url = f"https://127.0.0.1:{port}/metrics"
-    return _start("kube-controller-manager", argv, place, url, token=place.plane.token)
-
-
-CONTROLLERS = {"everynode": everynode, "peer": peer}
+    return _start(f"{_PEER} {release}", argv, place, url, token=place.plane.token)
 
 
 def free_port() -> int:

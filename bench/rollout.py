@@ -1,11 +1,12 @@
-"""What a rollout costs: our controller beside kube-controller-manager's DaemonSet controller.
+"""What a rollout costs: our controller beside the DaemonSet controllers of kube-controller-manager.
 
     python -m bench.rollout [--nodes 1000 --nodes 5000] [--updated 1000] [--quick]
 
-Each controller in turn is a process of its own on the same API server and the same simulated nodes:
-it creates a pod on every node, then updates them with maxUnavailable 10 and with 10%, all of them
-or as many as --updated says, then rests. Only its own CPU, memory and writes count. Before all
-that, one of them creates all pods once, unmeasured. The table and the machine are appended to
+Each controller in turn (ours, and kube-controller-manager of the current and the previous release)
+is a process of its own on the same API server and the same simulated nodes: it creates a pod on
+every node, then updates them with maxUnavailable 10 and with 10%, all of them or as many as
+--updated says, then rests. Only its own CPU, memory and writes count. Before all that, one of them
+creates all pods once, unmeasured. The table and the machine are appended to
 bench/results/rollout.jsonl. Ctrl-C ends it and all that it started.
 """
 
@@ -19,11 +20,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from bench import machine, rollout_cluster
-from bench.measured_controller import CONTROLLERS, MeasuredController
+from bench.measured_controller import EVERYNODE, PEERS, MeasuredController, start_controller
 from bench.rollout_cluster import Object, RolloutCluster, Size, clock
 from bench.table import Row, print_ratios, print_table
 from everynode.cli.serving import event_loop
 from everynode.kube.resources import ADVANCED, DAEMONSETS, Resource
+from everynode.localkube.binaries import BinariesMissingError
 
 AGENT = "agent"
 REST = 10.0
@@ -55,7 +57,8 @@ def read_arguments() -> Wishes:
     parser.add_argument("--nodes", type=int, action="append", help="1000 and 5000 by default")
     parser.add_argument("--quick", action="store_true", help="200 and 1000 nodes, pods start fast")
     parser.add_argument("--server", choices=("kubernetes", "embedded"), default="kubernetes")
-    parser.add_argument("--only", choices=tuple(CONTROLLERS), help="measure only one of the two")
+    names = (EVERYNODE, *PEERS)
+    parser.add_argument("--only", choices=names, action="append", help="measure only this one")
     parser.add_argument("--max-unavailable", action="append", help="10 and 10%% by default")
     parser.add_argument("--updated", type=int, default=1 << 30, help="pods; all by default")
     parser.add_argument("--kind", choices=tuple(KINDS), default="native", help="of DaemonSet")
@@ -65,8 +68,17 @@ def read_arguments() -> Wishes:
         "--profile", default="", metavar="FILE", help="profile ours, for python -m pstats"
     )
     typed = parser.parse_args()
-    # The peer serves native DaemonSets only, and only what a real API server says.
+    # The peers serve native DaemonSets only, and only what a real API server says.
     alone = typed.server == "embedded" or typed.kind == "advanced"
+    contenders = tuple(typed.only or ((EVERYNODE,) if alone else names))
+    peers = [PEERS[who] for who in contenders if who != EVERYNODE]
+    if peers and alone:
+        parser.error("kube-controller-manager needs --server kubernetes and --kind native")
+    try:
+        for find in peers:
+            find()
+    except BinariesMissingError as error:
+        parser.error(str(error))
     pace = 0.2 if typed.quick else 0.5
     start, stop = (pace if given is None else given for given in (typed.start, typed.stop))
     return Wishes(
@@ -75,7 +87,7 @@ def read_arguments() -> Wishes:
             for nodes in typed.nodes or ((200, 1000) if typed.quick else (1000, 5000))
         ),
         server=typed.server,
-        contenders=(typed.only,) if typed.only else ("everynode",) if alone else tuple(CONTROLLERS),
+        contenders=contenders,
         max_unavailable=tuple(typed.max_unavailable or ("10", "10%")),
         updated=typed.updated,
         kind=typed.kind,
@@ -266,7 +278,7 @@ async def _compare(size: Size, options: Wishes) -> list[Row]:
 async def _contender(
     where: RolloutCluster, name: str, profile: str = ""
 ) -> AsyncIterator[MeasuredController]:
-    who = CONTROLLERS[name](where, profile)
+    who = start_controller(name, where, profile)
     try:
         yield who
     finally:

@@ -35,17 +35,14 @@ def print_table(rows: Sequence[Row]) -> None:
 
 
 def print_ratios(rows: Sequence[Row]) -> None:
-    """Print how many times as much the other took for the same work."""
-    pairs = [
-        (ours, theirs)
-        for ours in rows
-        for theirs in rows
-        if (ours.work, ours.nodes) == (theirs.work, theirs.nodes)
-        and (ours.who == OURS) > (theirs.who == OURS)
-    ]
-    if pairs:
-        print(f"\n{pairs[0][1].who} takes, where {OURS} takes 1:")
-        _print([RATIOS, *(_ratios(ours, theirs) for ours, theirs in pairs)], left=(1,))
+    """Print how many times as much each of the others took for the same work."""
+    ours = {(row.work, row.nodes): row for row in rows if row.who == OURS}
+    for who in dict.fromkeys(row.who for row in rows if row.who != OURS):
+        theirs = [row for row in rows if row.who == who and (row.work, row.nodes) in ours]
+        if theirs:
+            print(f"\n{who} takes, where {OURS} takes 1:")
+            pairs = [_ratios(ours[row.work, row.nodes], row) for row in theirs]
+            _print([RATIOS, *pairs], left=(1,))
 
 
 def _print(lines: Sequence[tuple[str, ...]], *, left: Sequence[int]) -> None:

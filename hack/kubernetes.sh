@@ -9,7 +9,7 @@ go_needed=1.26
 say() { printf '%s\n' "$*" >&2; }
 
 # The release that the tools module pins, such as v1.37.1. It is not v1.37.2: the Go module proxy answers 403 (Forbidden) when
-# asked for the zip of that version of k8s.io/kubernetes (18 November 2026), so that it could not be built.
+# asked for the zip of that version of k8s.io/kubernetes (19 November 2026), so that it could not be built.
 release() { sed -n 's#^require k8s.io/kubernetes \(v[0-9.]*\)$#\1#p' "$module/go.mod"; }
 
 # Where everything that is built is kept.
