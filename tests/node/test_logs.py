@@ -81,11 +81,16 @@ async def test_logs_and_exec_are_those_of_the_pod_on_the_node(
         assert code == 7, said
 
 
-async def test_the_kubelet_listens_on_loopback_alone(plane: ControlPlane) -> None:
-    [kubelet] = [
+def kubelet_of(plane: ControlPlane) -> int:
+    """The process id of the kubelet that has joined this control plane."""
+    [found] = [
         int(path.parent.name)
         for path in Path("/proc").glob("[0-9]*/cmdline")
         if f"--kubeconfig={plane.kubeconfig}".encode() in path.read_bytes().split(b"\0")
         and path.read_bytes().split(b"\0")[0].endswith(b"/kubelet")
     ]
-    assert {address.host for address in listening(kubelet)} == {"127.0.0.1"}
+    return found
+
+
+def test_the_kubelet_listens_on_loopback_alone(plane: ControlPlane) -> None:
+    assert {address.host for address in listening(kubelet_of(plane))} == {"127.0.0.1"}
