@@ -26,11 +26,13 @@ from bench import machine
 from bench.dashboard_cluster import NAME
 from bench.measured_controller import free_port
 from bench.process_usage import ProcessUsage, read_process
+from everynode.api.daemonset import Flavour
 from everynode.cli.run import DASHBOARD_SHARE
 from everynode.cli.serving import event_loop
 from everynode.clock import SystemClock
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.dashboard.server import Dashboard, serve
+from everynode.inspect.shared import SharedCaches
 from everynode.kube.auth.kubeconfig import load_cluster_config
 from everynode.kube.client import Client
 from everynode.kube.http.transport import HttpTransport
@@ -60,7 +62,14 @@ async def serve_page(kubeconfig: Path, port: int) -> None:
     config = load_cluster_config(_clock, kubeconfig=str(kubeconfig))
     transport = HttpTransport(config, _clock)
     controller = Controller(transport, _clock, ControllerOptions())
-    page = Dashboard(Client(transport, _clock), _clock, cluster="bench", share=DASHBOARD_SHARE)
+    page = Dashboard(
+        Client(transport, _clock),
+        _clock,
+        cluster="bench",
+        flavours=(Flavour.ADVANCED,),
+        shared=SharedCaches(controller.informers, controller.watchers),
+        share=DASHBOARD_SHARE,
+    )
     async with serve(page, port):
         await controller.run()
 

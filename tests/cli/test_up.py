@@ -118,6 +118,10 @@ def test_it_serves_the_page_of_all_rollouts_until_it_stops(tmp_path: Path) -> No
         [address] = [line.split()[-1] for line in up.said if line.startswith("dashboard at ")]
         with urlopen(f"{address}api/sets", timeout=60) as answer:
             assert json.load(answer)["sets"] == []
+        ask(up, daemonset(ADVANCED, "advanced"))
+        until_ready(up, ADVANCED, "advanced", 1)
+        with urlopen(f"{address}api/set/ads/default/advanced/nodes", timeout=60) as answer:
+            assert [row["node"] for row in json.load(answer)["rows"]] == ["node-0001"]
         port = address.rstrip("/").rsplit(":", 1)[1]
         taken = refused("--kubeconfig", str(tmp_path / "other"), "--dashboard-port", port)
         assert taken.endswith("choose another --dashboard-port")

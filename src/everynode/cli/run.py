@@ -217,7 +217,9 @@ async def _run(clock: Clock, options: RunOptions) -> None:
                     await stack.enter_async_context(
                         serve(where, health=controller.health, metrics=metrics, flag=flag)
                     )
-            await stack.enter_async_context(_dashboard(client.transport, clock, options))
+            await stack.enter_async_context(
+                _dashboard(controller, client.transport, clock, options)
+            )
             await controller.run()
     except AddressError as error:
         raise UserError(str(error)) from None
@@ -225,15 +227,19 @@ async def _run(clock: Clock, options: RunOptions) -> None:
 
 @contextlib.asynccontextmanager
 async def _dashboard(
-    transport: Transport, clock: Clock, options: RunOptions
+    controller: Controller, transport: Transport, clock: Clock, options: RunOptions
 ) -> AsyncIterator[None]:
-    """Serve the page inside a `with` block, to users whose rights the API server reviews."""
+    """Serve the page inside a `with` block, to users whose rights the API server reviews.
+
+    It shows what the controller watches anyway, also while another process leads.
+    """
     where = parse_address(options.dashboard_address, flag="--dashboard-address")
     if where is None:
         yield
         return
     from everynode.dashboard.access import ReviewedRights  # late, as most runs serve no page
     from everynode.dashboard.server import Dashboard, serve
+    from everynode.inspect.shared import SharedCaches
 
     client = Client(transport, clock)
     namespace = options.controller.namespace
@@ -244,6 +250,7 @@ async def _dashboard(
         namespaces=(namespace,) if namespace else (),
         flavours=tuple(options.controller.flavours),
         access=ReviewedRights(client, clock, options.controller.flavours),
+        shared=SharedCaches(controller.informers, controller.watchers),
         share=DASHBOARD_SHARE,
     )
     host, port = where

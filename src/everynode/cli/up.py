@@ -30,7 +30,6 @@ from everynode.components.run import ComponentOptions, Components
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.errors import UserError, first_user_error
 from everynode.kube.client import Client
-from everynode.kube.transport import Transport
 
 DEFAULT_KUBECONFIG: Final = "everynode.kubeconfig"
 MOST_ZONES: Final = 26
@@ -176,12 +175,16 @@ async def _up(clock: Clock, options: UpOptions) -> None:
 async def _serve(server: RunningServer, clock: Clock, options: UpOptions, *, current: bool) -> None:
     """Run everything beside the API server until cancelled; say how to use it when it is ready."""
     components = Components(server.transport, clock, server.components)
+    controller = None
+    if options.controller:  # of both kinds of DaemonSets
+        controller = Controller(server.transport, clock, ControllerOptions(native=True))
+    page_of = _dashboard(server, clock, options, controller)
     try:
-        async with _dashboard(server, clock, options) as page, asyncio.TaskGroup() as group:
+        async with page_of as page, asyncio.TaskGroup() as group:
             group.create_task(_raise_when_broken(server))
             group.create_task(components.run())
-            if options.controller:
-                group.create_task(_run_controller(server.transport, clock))
+            if controller is not None:
+                group.create_task(controller.run())
             await components.ready()
             click.echo(f"{options.nodes} nodes at {server.url}; Ctrl-C stops them")
             if page:
@@ -193,28 +196,30 @@ async def _serve(server: RunningServer, clock: Clock, options: UpOptions, *, cur
 
 
 @asynccontextmanager
-async def _dashboard(server: RunningServer, clock: Clock, options: UpOptions) -> AsyncIterator[str]:
-    """Serve the page of all rollouts inside a `with` block; yields its address, "" without it."""
+async def _dashboard(
+    server: RunningServer, clock: Clock, options: UpOptions, controller: Controller | None
+) -> AsyncIterator[str]:
+    """Serve the page of all rollouts inside a `with` block; yields its address, "" without it.
+
+    It shows what the controller watches, if there is one.
+    """
     if not options.dashboard:
         yield ""
         return
     from everynode.dashboard.server import Dashboard, serve  # late, as --no-dashboard needs none
+    from everynode.inspect.shared import SharedCaches
 
     client = Client(server.transport, clock)
     token = clock.uid() if options.allow_actions else ""
     name = f"everynode up, {server.url}"
-    dashboard = Dashboard(client, clock, cluster=name, token=token)
+    shared = SharedCaches(controller.informers, controller.watchers) if controller else None
+    dashboard = Dashboard(client, clock, cluster=name, token=token, shared=shared)
     async with serve(dashboard, options.dashboard_port, option="--dashboard-port") as port:
         yield f"http://127.0.0.1:{port}/{f'; token for actions: {token}' if token else ''}"
 
 
 async def _raise_when_broken(server: RunningServer) -> None:
     await server.broken()
-
-
-async def _run_controller(transport: Transport, clock: Clock) -> None:
-    """Serve both kinds of DaemonSets, as long as the cluster runs."""
-    await Controller(transport, clock, ControllerOptions(native=True)).run()
 
 
 def _what_next(options: UpOptions, *, current: bool) -> str:

@@ -43,11 +43,15 @@ MOST_REASONS: Final = 15
 _NOT_THERE: Final = frozenset(
     (reasons.MISSING, reasons.TERMINATING, reasons.REPLACING, reasons.WRITING)
 )
-_BY_STANDING: Final = {
+# Standings that are shown alike, whatever else is true of the node.
+PLAIN: Final = {
     NodeStanding.NOT_ELIGIBLE: CellState.NOT_ELIGIBLE,
+    NodeStanding.UPDATED: CellState.UPDATED,
+}
+_BY_STANDING: Final = {
+    **PLAIN,
     NodeStanding.QUEUED: CellState.OLD,
     NodeStanding.HELD: CellState.HELD,
-    NodeStanding.UPDATED: CellState.UPDATED,
     NodeStanding.WAITING: CellState.WAITING,
 }
 
@@ -61,8 +65,8 @@ def cell_state(
     `given_up` that the node does not count for the budget any more (docs/rules.md#r4).
     """
     standing = row.standing
-    if standing in (NodeStanding.NOT_ELIGIBLE, NodeStanding.UPDATED):
-        return _BY_STANDING[standing]
+    if standing in PLAIN:
+        return PLAIN[standing]
     if unreachable:
         return CellState.UNREACHABLE
     if given_up:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -25,8 +25,7 @@ from everynode.dashboard.model import (
 )
 from everynode.dashboard.story import Diary
 from everynode.inspect.evaluate import Evaluation, Evaluator
-from everynode.inspect.live import LiveSnapshot
-from everynode.kube.transport import Transport
+from everynode.inspect.live import LiveView
 
 MAX_VIEWERS: Final = 32
 _PAUSE: Final = 0.2  # seconds between two batches, at least
@@ -59,9 +58,7 @@ class Feed:
     Evaluations take at most a `share` of the time.
     """
 
-    def __init__(
-        self, transport: Transport, clock: Clock, ds: DaemonSet, share: float = 0.2
-    ) -> None:
+    def __init__(self, live: LiveView, clock: Clock, uid: str, share: float = 0.2) -> None:
         self.evaluation: Evaluation | None = None
         self.model: PageModel | None = None
         self.gone = False
@@ -69,8 +66,8 @@ class Feed:
         self.viewers = 0
         self._clock = clock
         self._share = share
-        self._uid = ds.metadata.uid
-        self._live = LiveSnapshot(transport, clock, ds)
+        self._uid = uid
+        self._live = live
         self._evaluator = Evaluator()
         self.diary = Diary()
         self._labels = LabelCache()
@@ -213,13 +210,13 @@ class Feeds:
 
     def __init__(
         self,
-        transport: Transport,
+        follow: Callable[[DaemonSet], LiveView],
         clock: Clock,
         *,
         linger: float = _LINGER,
         share: float = 0.2,
     ) -> None:
-        self._transport = transport
+        self._follow = follow
         self._clock = clock
         self._linger = linger
         self._share = share
@@ -238,9 +235,8 @@ class Feeds:
         if old is not None and old.usable:
             watched = old
         else:
-            watched = self._feeds[key] = _Watched(
-                Feed(self._transport, self._clock, ds, self._share)
-            )
+            feed = Feed(self._follow(ds), self._clock, ds.uid, self._share)
+            watched = self._feeds[key] = _Watched(feed)
             if old is not None and old.ending is not None:
                 old.keep()
                 await old.stop()

@@ -10,7 +10,7 @@ import msgspec
 
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.times import seconds
-from everynode.dashboard.cells import MOST_REASONS, cell_state, legend, with_reason
+from everynode.dashboard.cells import MOST_REASONS, PLAIN, cell_state, legend, with_reason
 from everynode.dashboard.words import sentence
 from everynode.inspect.evaluate import Evaluation, is_complete, summarise
 from everynode.inspect.fleet import FleetView, NodeRow, NodeStanding, RolloutState
@@ -59,6 +59,9 @@ def build_model(
     numbers = {code: number for number, code in enumerate(codes, 1)}
     states = bytearray()
     for row in fleet.rows:
+        if row.standing in PLAIN:  # most nodes: nothing else is looked up
+            states.append(PLAIN[row.standing])
+            continue
         made = evaluation.assessments.get(row.node)
         node = evaluation.nodes.get(row.node)
         state = cell_state(

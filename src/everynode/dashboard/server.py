@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from itertools import product
 from typing import Final, NamedTuple
 
 from aiohttp import web
@@ -26,7 +28,9 @@ from everynode.dashboard.model import FLAVOURS, Object, row_document
 from everynode.dashboard.sets import BOTH_KINDS, SetList
 from everynode.errors import UserError
 from everynode.inspect.explain import Explanation
+from everynode.inspect.live import LiveSnapshot
 from everynode.inspect.pod_trouble import PodEvent, read_errors, read_events
+from everynode.inspect.shared import SharedCaches
 from everynode.inspect.templates import diff_of_templates
 from everynode.kube import verbs
 from everynode.kube.client import Client
@@ -48,8 +52,8 @@ class Key(NamedTuple):
 class Dashboard:
     """The handlers of the page's requests.
 
-    `access` says who may see what; all is read with the rights of `client`. With a token, those who
-    have it may also change sets.
+    `access` says who may see what; all is read with the rights of `client`, or was read before by
+    the controller whose caches are `shared`. With a token, those who have it may also change sets.
     """
 
     def __init__(
@@ -62,10 +66,18 @@ class Dashboard:
         flavours: tuple[Flavour, ...] = BOTH_KINDS,
         access: Access | None = None,
         token: str = "",
+        shared: SharedCaches | None = None,
         share: float = 0.2,
     ) -> None:
-        self.sets = SetList(client.transport, clock, namespaces, flavours)
-        self.feeds = Feeds(client.transport, clock, share=share)
+        self.sets = SetList(clock)
+        if shared is None:
+            for namespace, flavour in product(namespaces or ("",), flavours):
+                self.sets.watch(client.transport, namespace, flavour)
+        else:
+            for flavour in flavours:
+                self.sets.share(*shared.sets(flavour))
+        follow = shared.follow if shared else partial(LiveSnapshot, client.transport, clock)
+        self.feeds = Feeds(follow, clock, share=share)
         self.access = access or OwnRights()
         self.actions = actions.Actions(client, clock, token) if token else None
         self._client = client
@@ -120,7 +132,7 @@ class Dashboard:
                 yield encode("sets", self._with_head(known))
                 await self._clock.sleep(_LIST_PAUSE)
             else:
-                await changed.wait()
+                await self.sets.change(changed)
 
     # --- One set ------------------------------------------------------------------------------
 

@@ -21,55 +21,51 @@ from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.watcher import NullObserver, Watcher
 
 _LOOK_AGAIN: Final = 0.05  # seconds
+_TROUBLE_PAUSE: Final = 5.0  # seconds until a problem of a watch shows
 BOTH_KINDS: Final = (Flavour.ADVANCED, Flavour.NATIVE)
 
 
 class SetList(NullObserver):
     """The DaemonSets of some namespaces, or of all of them, as the watches last saw them."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        clock: Clock,
-        namespaces: Sequence[str] = (),
-        flavours: Sequence[Flavour] = BOTH_KINDS,
-    ) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = asyncio.Event()
         self._wanted = asyncio.Event()
-        self._troubles: dict[str, str] = {}
         self._caches: list[Cache[DaemonSet]] = []
         self._watchers: list[Watcher[Any]] = []
-        for namespace in namespaces or ("",):
-            for flavour in flavours:
-                cache: Cache[DaemonSet] = Cache(quiet=True)
-                cache.subscribe(lambda *_: self._tell())
-                self._caches.append(cache)
-                self._watchers.append(
-                    Watcher(
-                        transport,
-                        clock,
-                        resource=resource_of(flavour),
-                        decode=require_identity(partial(decode_daemonset, flavour=flavour)),
-                        consumer=cache,
-                        options=ListOptions(namespace=namespace),
-                        observer=self,
-                    )
-                )
+        self._own: list[Watcher[Any]] = []  # the watches that no other runs
+
+    def share(self, cache: Cache[DaemonSet], watcher: Watcher[Any]) -> None:
+        """Show what is in a cache that another keeps up to date by this watch."""
+        cache.subscribe(lambda *_: self._tell())
+        self._caches.append(cache)
+        self._watchers.append(watcher)
+
+    def watch(self, transport: Transport, namespace: str, flavour: Flavour) -> None:
+        """Show a kind of a namespace, of all if it is empty, by a watch of our own."""
+        cache: Cache[DaemonSet] = Cache(quiet=True)
+        watcher = Watcher(
+            transport,
+            self._clock,
+            resource=resource_of(flavour),
+            decode=require_identity(partial(decode_daemonset, flavour=flavour)),
+            consumer=cache,
+            options=ListOptions(namespace=namespace),
+            observer=self,
+        )
+        self.share(cache, watcher)
+        self._own.append(watcher)
 
     async def run(self) -> None:
         """Watch until cancelled, from the first request for the list on."""
         await self._wanted.wait()
         async with asyncio.TaskGroup() as group:
-            for watcher in self._watchers:
+            for watcher in self._own:
                 group.create_task(watcher.run())
 
     def watch_trouble(self, resource: Resource, message: str, *, missing: bool) -> None:
-        """Note the problem of a watch; a kind that is not installed is none."""
-        if message and not missing:
-            self._troubles[resource.full_name] = message
-        else:
-            self._troubles.pop(resource.full_name, None)
+        """Tell of a problem of a watch."""
         self._tell()
 
     def _tell(self) -> None:
@@ -90,6 +86,12 @@ class SetList(NullObserver):
                 async with asyncio.timeout(_LOOK_AGAIN):
                     await self._changed.wait()
 
+    async def change(self, known: asyncio.Event) -> None:
+        """Wait for the change after `known`; problems of watches that are shared are none."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_TROUBLE_PAUSE):
+                await known.wait()
+
     def changed(self) -> asyncio.Event:
         """Return what the next change sets."""
         return self._changed
@@ -101,7 +103,10 @@ class SetList(NullObserver):
 
     def document(self, sets: Sequence[DaemonSet]) -> Object:
         """Return sets as they are sent, without the fields that the server adds."""
-        return {
-            "missing": [f"watch {name}: {why}" for name, why in sorted(self._troubles.items())],
-            "sets": [set_summary(ds) for ds in sets],
+        # A kind that is not installed is no problem.
+        troubles = {
+            f"watch {each.resource.full_name}: {each.trouble}"
+            for each in self._watchers
+            if each.trouble and not each.missing
         }
+        return {"missing": sorted(troubles), "sets": [set_summary(ds) for ds in sets]}

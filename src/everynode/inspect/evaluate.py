@@ -133,10 +133,13 @@ class Evaluator:
         for name in views.keys() - names:
             del views[name]
             ledger.forget(name)
+        some = refusals.some or reported.some or bool(snapshot.rooms)
         for name in sorted(names):
             node, here = nodes.get(name), pods.get(name, ())
-            trouble = refusals.trouble(name, here)
-            room = snapshot.rooms.get(name) or reported.room_of(name, plan.target_hash, now)
+            trouble, room = "", None
+            if some:
+                trouble = refusals.trouble(name, here)
+                room = snapshot.rooms.get(name) or reported.room_of(name, plan.target_hash, now)
             known = views.get(name)
             same = known is not None and known.node is node and known.pods == here
             if known is None or not same or trouble or known.trouble or room != known.room:
@@ -237,6 +240,7 @@ class _Refusals:
         condition = _condition(ds.status, PROGRESSING)
         found = _REFUSED.search(condition.message) if condition is not None else None
         names = found[1].split(", ") if found is not None else []
+        self.some = bool(names)
         self._more = "…" in names
         self._named = frozenset(names)
 

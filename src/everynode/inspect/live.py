@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from everynode.api.daemonset import DaemonSet
 from everynode.api.decode import require_identity
@@ -21,6 +22,30 @@ from everynode.kube.verbs import ListOptions
 from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.decode import Decoder
 from everynode.kube.watch.watcher import NullObserver, Watcher
+
+
+class LiveView(Protocol):
+    """A snapshot of one DaemonSet that is kept up to date."""
+
+    changed: asyncio.Event  # set by every change
+
+    @property
+    def troubles(self) -> Mapping[str, str]:
+        """Problems of the watches, by resource."""
+        ...
+
+    @property
+    def begun(self) -> bool:
+        """Whether every watch has delivered its list or has a problem."""
+        ...
+
+    def current(self) -> Snapshot | None:
+        """Return the snapshot as of now; None if the DaemonSet does not exist any more."""
+        ...
+
+    async def run(self) -> None:
+        """Keep it up to date until cancelled."""
+        ...
 
 
 class LiveSnapshot(NullObserver):

@@ -192,3 +192,17 @@ def test_indexes_always_agree_with_the_objects(moves: list[tuple[str, str, bool]
     for node in ("x", "y"):
         expected = {key: pod for key, pod in cache.all().items() if pod.spec.node_name == node}
         assert dict(cache.by("node", node)) == expected
+
+
+def test_a_subscriber_that_has_left_is_called_no_more() -> None:
+    cache: Cache[Node] = Cache()
+    told: list[str] = []
+
+    def note(before: Node | None, after: Node | None) -> None:
+        told.append(after.name if after else "")
+
+    cache.subscribe(note)
+    cache.upsert(a_node("a", 1))
+    cache.unsubscribe(note)
+    cache.upsert(a_node("b", 2))
+    assert told == ["a"]

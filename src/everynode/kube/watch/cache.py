@@ -111,6 +111,10 @@ class Cache(Generic[T]):
         """Call the subscriber with every change, synchronously and in order."""
         self._subscribers.append(subscriber)
 
+    def unsubscribe(self, subscriber: Callable[[T | None, T | None], None]) -> None:
+        """Call the subscriber no more."""
+        self._subscribers.remove(subscriber)
+
     # --- Consumer of a watch -------------------------------------------------------------------
 
     def replace(
