@@ -211,7 +211,8 @@ class Ledger:
             summary = self.summary()
             text = describe_fleet(summary)
             self._conditions_cache = build_conditions(summary, text)
-            self._stall_check = stall_check(summary, text)
+            if summary.advanced:
+                self._stall_check = stall_check(summary, text)
         stored = merge_conditions(self._conditions_cache, status.conditions, now)
         if self.plan.ds.flavour is Flavour.NATIVE:
             return stored, None
@@ -449,7 +450,7 @@ class Ledger:
 
         Nodes whose room is not known keep their place until it is (R4).
         """
-        names = self._totals.first(queue, room, last_first=last_first)
+        names = self._totals.first(queue, room, last_first=last_first) if room > 0 else ()
         if not names:
             return 0
         if self._checks_rooms:

@@ -27,6 +27,7 @@ class Totals:
         self.queues: tuple[SortedList[str], ...] = tuple(SortedList() for _ in Queue)
         self.queued = 0  # how many nodes are in the queues
         self._counts = list(NO_COUNTS)
+        self._sums: NodeCounts | None = NO_COUNTS  # of these counts; None after a change
         self.progressing = 0  # nodes with a reason code in PROGRESSING_CODES
         # The nodes that wait for something outside of the controller, by reason code.
         self.waiting: dict[str, SortedList[str]] = {}
@@ -35,7 +36,9 @@ class Totals:
     @property
     def sums(self) -> NodeCounts:
         """The counts of all nodes, added up."""
-        return NodeCounts(*self._counts)
+        if self._sums is None:
+            self._sums = NodeCounts(*self._counts)
+        return self._sums
 
     @property
     def wake_at(self) -> float | None:
@@ -76,7 +79,7 @@ class Totals:
     def replace(self, before: Assessment, assessment: Assessment) -> None:
         """Replace the assessment of a node; only what differs is updated."""
         if assessment.counts is not before.counts:
-            totals = self._counts
+            totals, self._sums = self._counts, None
             for index, value in _difference(before.counts, assessment.counts):
                 totals[index] += value
         if assessment.queue is not before.queue:
@@ -109,7 +112,7 @@ class Totals:
     # --- The parts of an assessment ----------------------------------------------------------
 
     def _count(self, counts: NodeCounts, times: int) -> None:
-        totals = self._counts
+        totals, self._sums = self._counts, None
         for index, value in _parts(counts):
             totals[index] += value * times
 
