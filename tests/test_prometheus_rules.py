@@ -173,6 +173,7 @@ def test_a_bad_image_is_stuck_on_its_first_node(api_version: str) -> None:
     progress = scrapes.of(named("daemonset_last_progress_timestamp_seconds", api_version))
     assert len({*started, *map(int, progress)}) <= 2  # no node was updated since
     assert 0 <= progress[-1] - started[-1] < 10
+    assert {*scrapes.of(named("daemonset_node_update_seconds_count", api_version))} == {0}
 
 
 @pytest.mark.parametrize("image", ["crash-loop:v2", "never-ready:v2"])
@@ -192,6 +193,9 @@ def test_a_slow_smooth_rollout_is_never_stuck(api_version: str) -> None:
     assert len(scrapes.series[started]) < MINUTES  # gone when it is complete
     progress = scrapes.of(named("daemonset_last_progress_timestamp_seconds", api_version))
     assert len({*progress}) == NODES + 1
+    assert scrapes.of(named("daemonset_node_update_seconds_count", api_version))[-1] == NODES
+    seconds = scrapes.of(named("daemonset_node_update_seconds_sum", api_version))[-1] / NODES
+    assert 240 < seconds < 300
 
 
 # --- Evaluated by Prometheus-------------------------------------------------------------------

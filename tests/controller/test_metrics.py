@@ -129,6 +129,34 @@ async def test_progress_is_to_come_further_than_before(
     assert not any("agent" in name for name in shown(metrics))
 
 
+async def test_the_time_of_an_update_is_from_taking_the_node_to_its_available_pod() -> None:
+    clock = ManualClock()
+    metrics = Metrics(clock)
+    name = (Flavour.NATIVE, "n", "agent")
+    metrics.rollout(*name, status=DaemonSetStatus(desired=4))
+    metrics.nodes_updated(*name, is_done=lambda _: False)
+    assert shown(metrics)[f"everynode_daemonset_node_update_seconds_count{{{AGENT}}}"] == 0
+    for each in ("slow", "quick", "gone", "taken again"):
+        metrics.node_taken(*name, node=each, target="v2")
+    await clock.advance(4.0)
+    metrics.node_taken(*name, node="quick", target="v2")  # the next step of its update in place
+    metrics.node_taken(*name, node="taken again", target="v3")
+    done = {"slow": False, "quick": True, "taken again": False}
+    metrics.nodes_updated(*name, is_done=done.get)
+    await clock.advance(36.0)
+    metrics.nodes_updated(*name, is_done=lambda _: True)
+    metrics.nodes_updated(*name, is_done=lambda _: True)
+    samples = shown(metrics)
+    base = "everynode_daemonset_node_update_seconds"
+    assert samples[f"{base}_count{{{AGENT}}}"] == 3
+    assert samples[f"{base}_sum{{{AGENT}}}"] == 4 + 40 + 36
+    for bound, count in (("2.5", 0), ("5.0", 1), ("30.0", 1), ("60.0", 3), ("+Inf", 3)):
+        labels = AGENT.replace(",namespace", f",le={bound},namespace")
+        assert samples[f"{base}_bucket{{{labels}}}"] == count
+    metrics.forget(*name)
+    assert not [each for each in shown(metrics) if each.startswith(base)]
+
+
 def test_reasons_that_kubelets_make_up_do_not_become_endless_metrics() -> None:
     plan = make()
     state = DaemonSetState(plan.ds, {})

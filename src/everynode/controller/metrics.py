@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -36,6 +36,7 @@ from everynode.kube.resources import Resource
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 _BUCKETS: Final = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+_UPDATE_BUCKETS: Final = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 _DAEMONSET_LABELS: Final = ("namespace", "daemonset", "kind")
 _COUNTS: Final = {
     "desired": "Nodes that should have a pod.",
@@ -50,7 +51,6 @@ _COUNTS: Final = {
 _NAMED_REASONS: Final = 20
 _OTHER_REASONS: Final = "Other"
 
-_BOUNDS: Final = [*(str(bound) for bound in _BUCKETS), "+Inf"]
 _Labels = tuple[str, ...]
 _Family = TypeVar("_Family", CounterMetricFamily, GaugeMetricFamily)
 
@@ -74,6 +74,25 @@ class RecorderState(Protocol):
     dropped: int
 
 
+class _Histogram:
+    """How often something took how long."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)  # by the first bucket that holds them
+        self.sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one."""
+        self._counts[bisect_left(self._bounds, seconds)] += 1
+        self.sum += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Return upper bounds, each with how many are not above it."""
+        bounds = [*map(str, self._bounds), "+Inf"]
+        return list(zip(bounds, accumulate(self._counts), strict=True))
+
+
 @dataclass(slots=True)
 class _Progress:
     """How far the rollout of one target has come, and since when."""
@@ -95,8 +114,7 @@ class Metrics:
     def __init__(self, clock: Clock) -> None:
         self.registry = CollectorRegistry()
         self._clock = clock
-        self._reconciles = [0] * (len(_BUCKETS) + 1)  # by the first bucket that holds them
-        self._reconcile_seconds = 0.0
+        self._reconciles = _Histogram(_BUCKETS)
         self._writes: Counter[_Labels] = Counter()
         self._pods: Counter[_Labels] = Counter()
         self._restarts: Counter[_Labels] = Counter()
@@ -105,6 +123,9 @@ class Metrics:
         self._rollouts: dict[_Labels, DaemonSetStatus] = {}
         self._status_conflicts: dict[_Labels, bool] = {}
         self._progress: dict[_Labels, _Progress] = {}
+        # By DaemonSet and node: the target that the node was taken for, and when.
+        self._taken: defaultdict[_Labels, dict[str, tuple[str, float]]] = defaultdict(dict)
+        self._updates: dict[_Labels, _Histogram] = {}
         self._leading: Callable[[], bool] = lambda: True
         self._daemonsets: Callable[[], Iterable[DaemonSetState]] = tuple
         self.registry.register(_OnDemand(self._count))
@@ -114,8 +135,7 @@ class Metrics:
 
     def reconciled(self, seconds: float) -> None:
         """Count a reconcile and its duration."""
-        self._reconciles[bisect_left(_BUCKETS, seconds)] += 1
-        self._reconcile_seconds += seconds
+        self._reconciles.observe(seconds)
 
     def wrote(self, asked: RequestInfo, result: str) -> None:
         """Count a write that was sent, by its result."""
@@ -163,6 +183,32 @@ class Metrics:
             known.done, known.missing = max(done, known.done), min(missing, known.missing)
             known.complete, known.at = complete, now
 
+    def node_taken(
+        self, flavour: Flavour, namespace: str, name: str, *, node: str, target: str
+    ) -> None:
+        """Note when the update of a node began; its further writes for this target belong to it."""
+        taken = self._taken[namespace, name, flavour.value]
+        if node not in taken or taken[node][0] != target:
+            taken[node] = target, self._clock.monotonic()
+
+    def nodes_updated(
+        self,
+        flavour: Flavour,
+        namespace: str,
+        name: str,
+        *,
+        is_done: Callable[[str], bool | None],  # None: there is no such node
+    ) -> None:
+        """Count how long the updates took of the nodes that are done now."""
+        labels = (namespace, name, flavour.value)
+        updates = self._updates.setdefault(labels, _Histogram(_UPDATE_BUCKETS))
+        taken, now = self._taken[labels], self._clock.monotonic()
+        for node, done in [(node, is_done(node)) for node in taken]:
+            if done is not False:
+                _, began = taken.pop(node)
+                if done:
+                    updates.observe(now - began)
+
     def status_conflict(self, flavour: Flavour, namespace: str, name: str, *, now: bool) -> None:
         """Store whether another manager writes a DaemonSet's status."""
         self._status_conflicts[namespace, name, flavour.value] = now
@@ -172,11 +218,14 @@ class Metrics:
         labels = (namespace, name, flavour.value)
         self._rollouts.pop(labels, None)
         self._progress.pop(labels, None)
+        self._taken.pop(labels, None)
+        self._updates.pop(labels, None)
         self._status_conflicts.pop(labels, None)
 
     def lead_lost(self) -> None:
-        """End the status conflicts, as the controller does: the next leader writes the statuses."""
+        """Forget what the next leader goes on with: status conflicts and updates under way."""
         self._status_conflicts.clear()
+        self._taken.clear()
 
     # --- What is read at each scrape ----------------------------------------------------------
 
@@ -221,8 +270,8 @@ class Metrics:
         yield HistogramMetricFamily(
             "everynode_reconcile_seconds",
             "Time taken to reconcile one DaemonSet.",
-            buckets=list(zip(_BOUNDS, accumulate(self._reconciles), strict=True)),
-            sum_value=self._reconcile_seconds,
+            buckets=self._reconciles.buckets(),
+            sum_value=self._reconciles.sum,
         )
         text = "Writes sent to the API server, by verb, resource and result."
         yield _counter("api_writes", text, ("verb", "resource", "result"), self._writes)
@@ -264,6 +313,14 @@ class Metrics:
         text = "When the rollout last came further or began, in seconds since 1970."
         times = {labels: known.at for labels, known in self._progress.items()}
         yield _gauges("daemonset_last_progress_timestamp_seconds", text, _DAEMONSET_LABELS, times)
+        updates = HistogramMetricFamily(
+            "everynode_daemonset_node_update_seconds",
+            "Time from when a node is taken for an update until its new pod is available.",
+            labels=_DAEMONSET_LABELS,
+        )
+        for labels, seen in self._updates.items():
+            updates.add_metric(labels, buckets=seen.buckets(), sum_value=seen.sum)
+        yield updates
 
 
 class _OnDemand(Collector):

@@ -31,6 +31,7 @@ _VERBS: Final = {CreatePod: "create", DeletePod: "delete", PatchPod: "patch"}
 _WRITTEN: Final = {"create": "Created pod", "delete": "Deleted pod", "patch": "Changed pod"}
 _FAILED: Final = {verb: f"Cannot {verb} pod" for verb in _WRITTEN}
 _DEBUG_ONLY: Final = frozenset({Cause.GATE, Cause.RELABEL, Cause.PULLED})
+_BEGIN_AN_UPDATE: Final = frozenset({Cause.UPDATE, Cause.SURGE, Cause.IN_PLACE, Cause.HOOK})
 _SELECTS_ALL: Final = Notice(
     "Warning",
     "SelectingAll",
@@ -121,6 +122,10 @@ class ControllerReporter(Reporter):
         """An action on a pod succeeded."""
         verb = _VERBS[type(action)]
         self._metrics.pod_action(verb, action.cause)
+        if action.cause in _BEGIN_AN_UPDATE and state.ledger is not None:
+            ds, target = state.ds, state.ledger.plan.target_hash
+            name = (ds.flavour, ds.namespace, ds.name)
+            self._metrics.node_taken(*name, node=action.node, target=target)
         debug_only = action.cause in _DEBUG_ONLY
         if log.is_enabled(logging.DEBUG if debug_only else logging.INFO):
             (log.debug if debug_only else log.info)(_WRITTEN[verb], **_fields(state, action))
@@ -166,17 +171,12 @@ class ControllerReporter(Reporter):
         if self._decided.get(state.key) is status:
             return  # the common case
         self._decided[state.key] = status
-        ds = state.ds
-        self._metrics.rollout(ds.flavour, ds.namespace, ds.name, status=status)
+        name = (state.ds.flavour, state.ds.namespace, state.ds.name)
+        self._metrics.rollout(*name, status=status)
         if state.ledger is not None:
-            self._metrics.progress(
-                ds.flavour,
-                ds.namespace,
-                ds.name,
-                target=state.ledger.plan.target_hash,
-                done=state.ledger.sums.done,
-                desired=status.desired,
-            )
+            target, done = state.ledger.plan.target_hash, state.ledger.sums.done
+            self._metrics.progress(*name, target=target, done=done, desired=status.desired)
+            self._metrics.nodes_updated(*name, is_done=state.ledger.is_done)
             self._report_rollout(state, state.ledger, status)
 
     def _report_rollout(

@@ -131,6 +131,11 @@ class Ledger:
         """Return the assessments of the last evaluation or decision, by node name."""
         return (self._assessments[name] for name in sorted(self._assessments))
 
+    def is_done(self, node: str) -> bool | None:
+        """Whether its pod was updated and available at the last decision; None without the node."""
+        found = self._assessments.get(node)
+        return None if found is None else bool(found.counts.done)
+
     @property
     def sums(self) -> NodeCounts:
         """The counts of all nodes, added up."""
