@@ -104,6 +104,30 @@ def test_a_wrong_value_is_named(helm: str, wrong: str) -> None:
     assert key.rpartition(".")[2] in done.stderr
 
 
+@pytest.mark.parametrize("helm", HELMS)
+@pytest.mark.parametrize(
+    ("wrong", "where"),
+    [
+        ("resources.limits.cpu=much", "/resources/limits/cpu"),
+        ("resources.requests.memory=-1Gi", "/resources/requests/memory"),
+        ("resources.claims[0].name=gpu", "claims"),
+        ("tolerations[0].operator=Is", "/tolerations/0/operator"),
+        ("tolerations[0].keys=x", "keys"),
+        ("affinity.nodeAfinity.x=z", "nodeAfinity"),
+        ("nodeSelector.disk=two words", "/nodeSelector/disk"),
+        ("priorityClassName=Very High", "/priorityClassName"),
+        (r"podLabels.app\.kubernetes\.io/name=agent", "/podLabels/app.kubernetes.io~1name"),
+        (r"podAnnotations.prometheus\.io/port=http", "/podAnnotations/prometheus.io~1port"),
+    ],
+)
+def test_what_the_server_would_refuse_half_way_is_refused_before(
+    helm: str, wrong: str, where: str
+) -> None:
+    done = run_helm(helm, "template", "everynode", str(CHART), *WITHOUT_CLUSTER, "--set", wrong)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert where in done.stderr
+
+
 def test_every_value_is_in_the_schema_and_has_an_explanation() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
@@ -112,7 +136,8 @@ def test_every_value_is_in_the_schema_and_has_an_explanation() -> None:
     def compare(value: Any, found: Object, path: str) -> None:
         if "$ref" in found:
             found = schema["definitions"][found["$ref"].rpartition("/")[2]]
-        if found.get("additionalProperties") is not False or path == ".resources":
+        as_in_a_pod = path in (".resources", ".affinity")
+        if as_in_a_pod or found.get("additionalProperties") is not False:
             assert f"| `{path[1:]}` |" in readme
             return
         assert {*found["properties"]} - {"global"} == {*value}, path
