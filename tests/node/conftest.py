@@ -53,7 +53,7 @@ def plane(possible: None) -> Iterator[ControlPlane]:
     with asyncio.Runner() as runner:
         runner.run(made.start())
         try:
-            runner.run(_define(made))
+            runner.run(define(made))
             runner.run(node.start())
             yield made
         finally:
@@ -64,10 +64,10 @@ def plane(possible: None) -> Iterator[ControlPlane]:
 @pytest.fixture
 def play(plane: ControlPlane) -> Play:
     """Opens a stage: `async with play() as stage`."""
-    return partial(_play, plane)
+    return partial(play_on, plane)
 
 
-async def _define(plane: ControlPlane) -> None:
+async def define(plane: ControlPlane) -> None:
     """Install the Advanced DaemonSet's definition and wait until it is served."""
     time = clock()
     transport = HttpTransport(load_cluster_config(time, kubeconfig=str(plane.kubeconfig)), time)
@@ -84,7 +84,7 @@ async def _define(plane: ControlPlane) -> None:
 
 
 @asynccontextmanager
-async def _play(plane: ControlPlane) -> AsyncIterator[Stage]:
+async def play_on(plane: ControlPlane) -> AsyncIterator[Stage]:
     time = clock()
     transport = HttpTransport(load_cluster_config(time, kubeconfig=str(plane.kubeconfig)), time)
     stage = Stage(transport, time, namespace=f"node-{next(_number)}", real=True)

@@ -43,6 +43,7 @@ wait
 """
 _PREFIX = "everynode-node-"
 _READY_TIMEOUT = 90.0
+_SHUTDOWN_SECONDS = 4  # no longer than logind waits by default, so that it is not configured anew
 _TICK = 0.1
 _TIMEOUT = aiohttp.ClientTimeout(total=5.0)
 
@@ -73,10 +74,16 @@ class RealNode:
     """A running node."""
 
     def __init__(
-        self, plane: ControlPlane, *, name: str = "real-node", images: Sequence[ImageArchive] = ()
+        self,
+        plane: ControlPlane,
+        *,
+        name: str = "real-node",
+        images: Sequence[ImageArchive] = (),
+        system_bus: Path | None = None,  # a D-Bus on which logind announces that it shuts down
     ) -> None:
         self.name = name
         self._plane = plane
+        self._system_bus = system_bus
         self._images = (Image(PAUSE, ["/bin/sleep", "100000d"]), *images)
         self._lock = FolderLock()
         self._layout: NodeLayout | None = None
@@ -143,7 +150,15 @@ class RealNode:
         node_cleanup.write_tag(folder, tag)
         kubelet = (ports.reserve(), ports.reserve())
         subnet = int(_clock.jitter(1, 255))
-        self._layout = NodeLayout(folder, self._plane.certificates, self.name, tag, kubelet, subnet)
+        self._layout = NodeLayout(
+            folder,
+            self._plane.certificates,
+            self.name,
+            tag,
+            kubelet,
+            subnet,
+            _SHUTDOWN_SECONDS if self._system_bus else 0,
+        )
         self._layout.write()
         node_cleanup.make_cgroup(tag)
 
@@ -189,8 +204,10 @@ class RealNode:
 
     async def _start_kubelet(self) -> None:
         layout = self._running_layout
+        bus = self._system_bus
         argv = [
             *("nsenter", f"--target={self._init_pid()}", "--mount", "--pid"),
+            *(("env", f"DBUS_SYSTEM_BUS_ADDRESS=unix:path={bus}") if bus else ()),
             str(binaries.find(binaries.NODE) / "kubelet"),
             f"--config={layout.folder / 'kubelet.yaml'}",
             f"--kubeconfig={self._plane.kubeconfig}",

@@ -29,6 +29,7 @@ class NodeLayout:
     tag: str  # names its cgroup, network and bridge (an interface name has at most 15 characters)
     ports: tuple[int, int]  # of kubelet's API and of its healthz
     subnet: int = 1  # third byte of its pods' addresses: 1 to 254
+    shutdown_seconds: int = 0  # what a graceful shutdown takes; 0: kubelet does not wait for one
 
     @property
     def gateway(self) -> str:
@@ -132,6 +133,6 @@ conf_dir = "{self.folder}/cni"
             "imageGCLowThresholdPercent": 99,
             "nodeStatusUpdateFrequency": "2s",
             "syncFrequency": "2s",
-            "shutdownGracePeriod": "0s",
+            "shutdownGracePeriod": f"{self.shutdown_seconds}s",
             "resolvConf": "",
         }

@@ -345,7 +345,7 @@ def _wanted_conditions(node: FullNode) -> list[ConditionRow]:
 
 
 def _shutdown_condition(node: FullNode) -> list[ConditionRow]:
-    """The condition of a graceful shutdown, which kubelets before 1.37 do not report."""
+    """The condition of a graceful shutdown, which kubelets up to 1.37.1 do not report."""
     if node.metadata.annotations.shutdown == "true":
         text = "the node shuts down gracefully"
         return [(NODE_SHUTDOWN, "True", _SHUTTING_DOWN, text)]
