@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 RUNNING := $(VENV)/.running
 STAMP := $(VENV)/.installed
 
-.PHONY: help venv demo up test coverage check format bench simulate fuzz mutants lock kubernetes image wheels krew sbom deploy pictures clean
+.PHONY: help venv demo up test coverage check format bench simulate fuzz mutants lock kubernetes kubernetes-1.36 image wheels krew sbom deploy pictures clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9.-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 # The dependencies to run are installed in seconds; those to develop in minutes.
 $(RUNNING): requirements/run.txt
@@ -85,6 +85,9 @@ kubernetes: ## Build the real Kubernetes binaries once per machine
 	hack/kubectl-old/build
 	hack/suites/build
 	hack/gitops/build
+
+kubernetes-1.36: ## Build the API server of the release before, which tests/agreement asks as well
+	hack/kubernetes-1.36/build kube-apiserver
 
 # Fails if a dependency has no wheel for a platform, or one whose hash is not in the lock file.
 wheels: $(RUNNING) ## Download the locked dependencies as wheels for Linux on amd64 and arm64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -17,6 +17,7 @@ from everynode.apiserver.transport.https import HttpsServer
 from everynode.apiserver.verbs.dispatch import Api
 from everynode.clock import SystemClock
 from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
+from everynode.localkube.control_plane_config import API_SERVER
 from tests.agreement.normalise import Conversation
 from tests.agreement.servers import Server
 from tests.support import kubernetes
@@ -27,7 +28,12 @@ from tests.support.real_server import RealApiServer
 @pytest.fixture(scope="session")
 def installed(api_server: ControlPlane) -> RealApiServer:
     """The real server, with the definition of the Advanced DaemonSet, which ours always has."""
-    real = RealApiServer(api_server)
+    return install(api_server)
+
+
+def install(plane: ControlPlane) -> RealApiServer:
+    """Define the Advanced DaemonSet and wait until it is served."""
+    real = RealApiServer(plane)
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     answer = real.ask("POST", path, crd())
     # The fuzz tests ask the same server, and may have been first.
@@ -38,19 +44,40 @@ def installed(api_server: ControlPlane) -> RealApiServer:
     return real
 
 
-@pytest.fixture
-async def real(api_server: ControlPlane) -> AsyncIterator[Server]:
-    server = Server(api_server.url, api_server.token, api_server.ssl_context())
+@pytest.fixture(scope="session")
+def previous_release() -> Iterator[ControlPlane]:
+    """A real API server of the release before, with the definition of the Advanced DaemonSet."""
+    programs = {API_SERVER: kubernetes.previous_program(API_SERVER)}
+    options = ControlPlaneOptions(controllers=None, scheduler=False, other_programs=programs)
+    with kubernetes.running(options) as plane:
+        install(plane)
+        yield plane
+
+
+@asynccontextmanager
+async def asking(plane: ControlPlane) -> AsyncIterator[Server]:
+    server = Server(plane.url, plane.token, plane.ssl_context())
     yield server
     await server.close()
+
+
+@pytest.fixture
+async def real(api_server: ControlPlane) -> AsyncIterator[Server]:
+    async with asking(api_server) as server:
+        yield server
+
+
+@pytest.fixture
+async def previous(previous_release: ControlPlane) -> AsyncIterator[Server]:
+    async with asking(previous_release) as server:
+        yield server
 
 
 @pytest.fixture
 async def staffed(control_plane: ControlPlane) -> AsyncIterator[Server]:
     """A real API server with the controllers that belong to it."""
-    server = Server(control_plane.url, control_plane.token, control_plane.ssl_context())
-    yield server
-    await server.close()
+    async with asking(control_plane) as server:
+        yield server
 
 
 @pytest.fixture
@@ -59,10 +86,8 @@ async def forgetful() -> AsyncIterator[Server]:
     flags = {"kube-apiserver": ["--etcd-compaction-interval=1s"]}
     options = ControlPlaneOptions(controllers=None, scheduler=False, extra_flags=flags)
     kubernetes.programs(options.components)
-    async with ControlPlane(options) as plane:
-        server = Server(plane.url, plane.token, plane.ssl_context())
+    async with ControlPlane(options) as plane, asking(plane) as server:
         yield server
-        await server.close()
 
 
 @pytest.fixture

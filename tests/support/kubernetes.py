@@ -36,11 +36,21 @@ def find_old_kubectl(environ: Mapping[str, str] | None = None) -> Path:
     return folder / "kubectl"
 
 
-def lacking(reason: str) -> NoReturn:
+def previous_program(name: str) -> Path:
+    """A program of the release before the current one; without it the test is skipped."""
+    try:
+        return binaries.find_previous(name)
+    except binaries.BinariesMissingError as error:
+        lacking(str(error), "no API server of the release before: run `make kubernetes-1.36`")
+
+
+def lacking(reason: str, skipped: str = "") -> NoReturn:
     """Skip the test, or fail if real Kubernetes is required."""
     if REQUIRED:
         pytest.fail(reason, pytrace=False)
-    pytest.skip("no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS")
+    pytest.skip(
+        skipped or "no real Kubernetes here: run `make kubernetes` or set KUBEBUILDER_ASSETS"
+    )
 
 
 @contextmanager

@@ -65,6 +65,8 @@ class ControlPlaneOptions:
     service_accounts: bool = False
     # Added to the flags of a program: {"kube-apiserver": ["--max-requests-inflight=0"]}.
     extra_flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # Programs that are not those of the current release: {"kube-apiserver": Path("…")}.
+    other_programs: Mapping[str, Path] = field(default_factory=dict)
     # Seconds until everything must be ready.
     ready_within: float = 120.0
 
@@ -203,7 +205,7 @@ class ControlPlane:
         layout.kubeconfig(ADMIN_USER)
         for name in options.components:
             argv = [
-                str(programs / name),
+                str(options.other_programs.get(name, programs / name)),
                 *self._flags(name, layout),
                 *options.extra_flags.get(name, ()),
             ]
