@@ -22,6 +22,13 @@ def test_warnings_fail_only_when_strict() -> None:
     assert CliRunner().invoke(command, ["-f", str(EXAMPLE), "--strict"]).exit_code == 1
 
 
+def test_the_examples_have_no_errors_and_the_one_to_start_from_no_warnings() -> None:
+    for path in sorted((ROOT / "examples").glob("*.yaml")):
+        strict = ["--strict"] if path.stem == "21-production" else []
+        result = CliRunner().invoke(command, ["-f", str(path), *strict])
+        assert result.exit_code == 0, result.stdout
+
+
 def test_an_error_fails(tmp_path: Path) -> None:
     path = tmp_path / "wrong.yaml"
     path.write_text(EXAMPLE.read_text().replace("containers:", "contianers:"))
