@@ -108,6 +108,10 @@ def test_an_update_is_shown_as_in_the_document(screen: Terminal) -> None:
     shown(screen, "kubectl rollout undo daemonset nginx-ds --to-revision=1")
     shown(screen, "kubectl rollout status ds nginx-ds")
     check_revisions(shown(screen, "kubectl get controllerrevision -l app=nginx-ds"), "2", "3")
+    # As one document prints it.
+    typed = screen.type("kubectl get pods --label app=nginx-ds", "documents")
+    assert typed.code == 1
+    assert "unknown flag: --label" in str(typed)
 
 
 def check_pods(output: str) -> dict[str, str]:
