@@ -240,6 +240,11 @@ class Demo:
             lambda: self._observer.count(NodeMark.FAILING) == BUDGET, "the bad version has failed"
         )
         await self._pause(_UNATTENDED)
+        # Between two crashes the containers run for a moment.
+        await self._observer.wait_until(
+            lambda: f"{BUDGET} CrashLoopBackOff" in self._observer.message(),
+            "the condition names the nodes that fail",
+        )
         tried = len(self._observer.tried)
         self.kept.append((f"a bad version takes at most {BUDGET} nodes", tried, tried <= BUDGET))
 
