@@ -95,7 +95,10 @@ def test_every_page_with_commands_is_in_the_index() -> None:
     assert {*in_reading_order()} == {*EXECUTED}
 
 
-@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=name)
+INDEXES = [ROOT / folder / "README.md" for folder in ("deploy", "examples")]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md"), *INDEXES], ids=name)
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
@@ -118,6 +121,11 @@ def test_an_example_is_used_by_a_page_and_has_no_fault(path: Path) -> None:
     made = yaml.safe_load(path.read_text(encoding="utf-8"))
     made["metadata"] |= {"namespace": "default", "uid": "u"}
     assert decode_daemonset(json.dumps(made).encode()).faults == ()
+
+
+def test_the_list_of_examples_names_each() -> None:
+    listed = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in EXAMPLES if f"]({path.name})" not in listed] == []
 
 
 def test_examples_can_be_applied_together() -> None:
