@@ -328,9 +328,9 @@ async def run_demo(nodes: int, speed: float, stream: TextIO) -> None:
 def command(nodes: int, speed: float) -> None:
     """Watch rollouts over an embedded cluster; ends by itself, leaves nothing behind.
 
-    Two nodes get the new version first, the others are held. Then they are released, while one
-    node is silent. Then a bad version comes: it takes three nodes, and is taken back. Never are
-    more than three nodes down at a time. It takes half a minute.
+    Two nodes get the new version first while the others are held. Then all are released, although
+    one node is silent. Then comes a bad version: it takes three nodes and is taken back. Never
+    more than three nodes are down at a time. It takes half a minute.
 
     \b
     everynode demo --nodes 100

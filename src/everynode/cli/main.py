@@ -29,7 +29,7 @@ class LazyCommand(NamedTuple):
 # Grouped as in --help. The lines are here so that `--help` imports no command.
 COMMANDS: Final = {
     "Try it, without a cluster": {
-        "demo": LazyCommand("everynode.cli.demo", "Watch a canary rollout; ends by itself."),
+        "demo": LazyCommand("everynode.cli.demo", "Watch a canary, a bad version and an undo."),
         "up": LazyCommand("everynode.cli.up", "Start a cluster of simulated nodes for kubectl."),
         "node": LazyCommand(
             "everynode.cli.node", "Stop, slow down, drain, add or remove simulated nodes."
