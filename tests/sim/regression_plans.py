@@ -16,6 +16,7 @@ from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Object, Plan, Timing
 from tests.sim.health_plans import HEALTH
 from tests.sim.intrusion_plans import INTRUSIONS
+from tests.sim.orphan_plans import ORPHANS
 from tests.sim.room_plans import ROOM_PLANS
 
 _ONE: Final = {"maxUnavailable": 1}
@@ -530,11 +531,11 @@ _SERVER: Final = {
         *(at_request(i, "lose-answer") for i in range(20, 60, 3)), set_image(8.0), quiet_at=40.0,
     ),
     "a-delete-is-not-answered-and-the-watch-lags": _plan(
-        at_request(18, "lose-answer"), at_request(19, "lose-answer"), set_image(8.0),
+        at(7.9, "lose-answers", 3.0, method="DELETE"), set_image(8.0),
         at(7.9, "hold-watch", 12.0, kind="pods"), nodes=4, quiet_at=40.0,
     ),
     "a-create-is-lost": _plan(
-        *(at_request(i, "lose-request") for i in (19, 20, 21)), set_image(8.0), quiet_at=40.0,
+        set_image(8.0), at(8.5, "lose-requests", 3.0, method="POST"), quiet_at=40.0,
     ),
     "everything-is-refused-at-first": _plan(
         *(at_request(i, "refuse", status=500) for i in range(4, 44)), set_image(8.0),
@@ -590,6 +591,7 @@ REGRESSION_PLANS: Final[dict[str, Plan]] = {
     for some in (
         *(_BUDGET, _HELD, _PODS, _EVICTED, _RELEASES, _OTHERS, _SERVER, _LEADING),
         INTRUSIONS,
+        ORPHANS,
         HEALTH,
         ROOM_PLANS,
     )

@@ -37,6 +37,7 @@ class _Arguments(msgspec.Struct, forbid_unknown_fields=True):
     labels: dict[str, str | None] = {}
     least: int | str = 0
     lists: bool = False
+    method: str = ""  # of HTTP requests
     name: str = ""  # of a DaemonSet
     node: int | str = 0
     number: int = 0
@@ -62,6 +63,8 @@ _REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "cut-off": ("who",),
     "label-node": ("labels",),
     "lagging-replica": ("behind", "who"),
+    "lose-answers": ("method",),
+    "lose-requests": ("method",),
     "mass-join": ("count",),
     "protect": ("least",),
     "refuse": ("status",),

@@ -35,6 +35,8 @@ _LASTING_FAULTS: Final = (
     "outage",
     "cut-off",
     "refuse-watch",
+    "lose-requests",
+    "lose-answers",
     "deny-pods",
     "deny-adoption",
     "refuse-image",

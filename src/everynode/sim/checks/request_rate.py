@@ -24,13 +24,13 @@ class RequestRate:
         self._record = record
         # By process: requests with their response status.
         self._recent: dict[str, deque[tuple[RecordedRequest, int]]] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._events = EventRate()
         self._led_since: dict[int, float] = {}  # by the version at which leadership was acquired
 
     def cause(self, cause: RecordedRequest, status: int) -> Iterable[str]:
         """Check one more request."""
-        if not cause.actor.startswith("controller") or cause.actor in self._told:
+        if not cause.actor.startswith("controller") or cause.actor in self._reported:
             return ()
         return self._check(cause, status)
 
@@ -47,7 +47,7 @@ class RequestRate:
             recent.popleft()
         count = len(recent)
         if count > _AT_LEAST and count > _AT_LEAST + _PER_NODE * len(self._record.cluster.nodes):
-            self._told.add(actor)
+            self._reported.add(actor)
             often = ", ".join(f"{times} x {text}" for text, times in _most_common(recent))
             yield f"{actor} made {count} requests in {_SECONDS:.0f} s: {often}"
 

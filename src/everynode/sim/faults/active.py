@@ -26,6 +26,8 @@ REQUEST_FAULTS: Final = (
     "slow-answer",
 )
 _REFUSING: Final = ("deny-pods", "quota", "namespace-ending", "slow-admission")
+# Lasting faults of all requests with one method, and the fault of each such request.
+_OF_METHOD: Final = {"lose-requests": "lose-request", "lose-answers": "lose-answer"}
 _CREATED: Final = ("/pods", "/controllerrevisions", "/events")
 
 
@@ -85,17 +87,21 @@ class ActiveFaults:
             return None
         if not self.lifted:
             self.requests_made.append(request.method)
-        fault = self._by_request.pop(len(self.requests_made) - 1, None) or self._refused(request)
+        fault = self._by_request.pop(len(self.requests_made) - 1, None)
+        if fault is None and not self.none_active:
+            fault = self._lasting_fault_of(request)
         if fault is not None:
             self.count_action(fault)
         return fault
 
-    def _refused(self, request: Request) -> Action | None:
-        if self.none_active:
-            return None
+    def _lasting_fault_of(self, request: Request) -> Action | None:
+        """The fault of a request by the faults that last."""
         if request.method == "GET" and _asks(request, "continue"):
             expired = self._in_force("expiring-pages") and self._random.random() < 0.25
             return Action("refuse", args={"status": 410}) if expired else None
+        for _, each in self._in_force(*_OF_METHOD):
+            if each.args["method"] == request.method:
+                return Action(_OF_METHOD[each.name])
         if request.method == "PATCH" and b'"ownerReferences"' in request.body:
             denied = self._in_force("deny-adoption")
             return Action("refuse", args={"status": 403, "why": "deny-pods"}) if denied else None
@@ -120,7 +126,7 @@ class ActiveFaults:
             return replace(request, query=query)
         creates = request.method == "POST" and request.path.endswith("/pods")
         if creates and self._in_force("mutate-pods"):
-            return replace(request, body=_injected(request.body))
+            return replace(request, body=_inject(request.body))
         return request
 
     def is_cut_off(self, name: str) -> bool:
@@ -198,7 +204,7 @@ def _carries_image(request: Request, image: str) -> bool:
     return writes_pod and f'"{image}"'.encode() in request.body
 
 
-def _injected(body: bytes) -> bytes:
+def _inject(body: bytes) -> bytes:
     """The pod after a mutating admission webhook has changed it."""
     pod = msgspec.json.decode(body)
     pod["metadata"].setdefault("annotations", {})["injected"] = "yes"
