@@ -67,13 +67,16 @@ async def test_a_server_that_is_gone_makes_us_unready_but_is_no_reason_to_restar
     [early, late] = await states(ManualClock(), transport, 10, MAX_SILENCE)
     assert early == ("", "")
     assert late[0] == ""
-    assert late[1].startswith("nothing was heard for 130 seconds: cannot reach the server")
+    assert late[1].startswith("no event was received for 130 seconds: cannot reach the server")
 
 
 async def test_a_watch_that_is_stuck_is_a_reason_to_restart() -> None:
     [fine, stuck] = await states(ManualClock(), ScriptedTransport(), MAX_INACTIVITY - 1, 2)
     assert fine[0] == ""
-    assert stuck[0] == f"nothing was asked or heard for {MAX_INACTIVITY + 1:.0f} seconds"
+    assert (
+        stuck[0]
+        == f"no request was sent and no event received for {MAX_INACTIVITY + 1:.0f} seconds"
+    )
 
 
 async def test_a_kind_that_is_not_installed_does_not_make_us_unready() -> None:

@@ -23,9 +23,9 @@ AGENT = "daemonset=agent,kind=apps/v1,namespace=n"
 
 
 class Watch:
-    def __init__(self, resource: Resource, heard_at: float, *, synced: bool) -> None:
+    def __init__(self, resource: Resource, received_at: float, *, synced: bool) -> None:
         self.resource = resource
-        self.heard_at = heard_at
+        self.received_at = received_at
         self.synced = synced
 
 

@@ -24,7 +24,7 @@ class CheckedWatch(Protocol):
     resource: Resource
     missing: bool
     trouble: str
-    heard_at: float
+    received_at: float
     tried_at: float
 
     @property
@@ -38,7 +38,11 @@ def is_moving(watch: CheckedWatch, clock: Clock) -> Check:
 
     def check() -> str:
         idle = clock.monotonic() - watch.tried_at
-        return f"nothing was asked or heard for {idle:.0f} seconds" if idle > MAX_INACTIVITY else ""
+        return (
+            f"no request was sent and no event received for {idle:.0f} seconds"
+            if idle > MAX_INACTIVITY
+            else ""
+        )
 
     return check
 
@@ -52,8 +56,8 @@ def is_fresh(watch: CheckedWatch, clock: Clock) -> Check:
         trouble = f": {watch.trouble}" if watch.trouble else ""
         if not watch.synced:
             return f"not listed yet{trouble}"
-        age = clock.monotonic() - watch.heard_at
-        return f"nothing was heard for {age:.0f} seconds{trouble}" if age > MAX_SILENCE else ""
+        age = clock.monotonic() - watch.received_at
+        return f"no event was received for {age:.0f} seconds{trouble}" if age > MAX_SILENCE else ""
 
     return check
 

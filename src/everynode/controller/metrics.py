@@ -59,7 +59,7 @@ class MeasuredWatch(Protocol):
     """The fields of a watch that metrics are made from."""
 
     resource: Resource
-    heard_at: float
+    received_at: float
 
     @property
     def synced(self) -> bool:
@@ -172,7 +172,7 @@ class Metrics:
     ) -> None:
         """Note when a rollout began, or came further than ever before.
 
-        A node that goes down and comes back is no progress; nodes may also be added and removed.
+        A node that goes down and comes back does not count; nodes may also join and leave.
         """
         labels, now, missing = (namespace, name, flavour.value), self._clock.now(), desired - done
         known = self._progress.get(labels)
@@ -378,16 +378,16 @@ def _waiting_by_reason(summary: FleetSummary) -> Counter[str]:
 def _counter(
     name: str, text: str, labels: Sequence[str], counts: Mapping[_Labels, int]
 ) -> CounterMetricFamily:
-    return _filled(CounterMetricFamily(f"everynode_{name}", text, labels=labels), counts)
+    return _fill(CounterMetricFamily(f"everynode_{name}", text, labels=labels), counts)
 
 
 def _gauges(
     name: str, text: str, labels: Sequence[str], values: Mapping[_Labels, float]
 ) -> GaugeMetricFamily:
-    return _filled(GaugeMetricFamily(f"everynode_{name}", text, labels=labels), values)
+    return _fill(GaugeMetricFamily(f"everynode_{name}", text, labels=labels), values)
 
 
-def _filled(family: _Family, values: Mapping[_Labels, float]) -> _Family:
+def _fill(family: _Family, values: Mapping[_Labels, float]) -> _Family:
     for labels, value in values.items():
         family.add_metric(labels, value)
     return family
@@ -403,7 +403,7 @@ def _ask_watches(watches: Sequence[MeasuredWatch], clock: Clock) -> list[Metric]
     whole: dict[_Labels, bool] = {}
     for watch in sorted(watches, key=lambda each: each.resource.full_name):
         name = (watch.resource.full_name,)
-        ages[name] = max(ages.get(name, 0.0), clock.monotonic() - watch.heard_at)
+        ages[name] = max(ages.get(name, 0.0), clock.monotonic() - watch.received_at)
         whole[name] = whole.get(name, True) and watch.synced
     text = "Seconds since the server last sent anything about a kind."
     age = _gauges("cache_age_seconds", text, ("resource",), ages)

@@ -10,6 +10,7 @@ import msgspec
 
 from everynode.api.decode import NAMELESS, DecodeError, read_key_and_uid
 from everynode.api.json_parts import elements, members
+from everynode.backoff import Backoff
 from everynode.clock import Clock
 from everynode.kube import verbs
 from everynode.kube.errors import (
@@ -33,8 +34,7 @@ WRITE_SECONDS: Final = (
     10.0  # how long the server may work on a write, unless `write_budget` gives less
 )
 READ_ATTEMPTS: Final = 4
-_FIRST_BACKOFF: Final = 0.25
-_MAX_BACKOFF: Final = 5.0
+_BACKOFF: Final = Backoff(first=0.25, longest=5.0)  # between the attempts of a read
 
 
 class NotLeader(KubeError):
@@ -150,7 +150,7 @@ class Client:
             except (Unavailable, TooManyRequests) as error:
                 if attempt == attempts - 1:
                     raise
-                await self._clock.sleep(self._backoff(attempt, error.retry_after))
+                await self._clock.sleep(self._pause(attempt + 1, error.retry_after))
         raise AssertionError("unreachable")
 
     async def read_all(
@@ -238,7 +238,8 @@ class Client:
             raise from_response(request, response)
         return response
 
-    def _backoff(self, attempt: int, retry_after: float | None) -> float:
-        longest = min(_MAX_BACKOFF, _FIRST_BACKOFF * 2**attempt)
+    def _pause(self, failures: int, retry_after: float | None) -> float:
+        """Return the seconds until the next attempt, after that many failures in a row."""
+        longest = _BACKOFF.delay(failures)
         pause = self._clock.jitter(longest / 2, longest)
-        return max(pause, min(retry_after or 0.0, _MAX_BACKOFF))
+        return max(pause, min(retry_after or 0.0, _BACKOFF.longest))

@@ -16,7 +16,7 @@ from everynode.kube.errors import (
     Unavailable,
 )
 from everynode.kube.watch.states import (
-    MAX_BACKOFF,
+    BACKOFF,
     MAX_REFUSALS,
     Broken,
     Ended,
@@ -28,7 +28,6 @@ from everynode.kube.watch.states import (
     Silent,
     WatchState,
     advance,
-    backoff,
 )
 
 STREAM = Position()
@@ -136,13 +135,13 @@ def test_failures_in_a_row_take_longer_and_longer_pauses(outcome: Outcome) -> No
         position = Position(WatchState.WATCH, "7", failures=step.position.failures)
     assert pauses == sorted(pauses)
     assert pauses[0] > 0
-    assert pauses[-1] == MAX_BACKOFF
+    assert pauses[-1] == BACKOFF.longest
 
 
 def test_an_event_on_the_stream_resets_the_failure_count() -> None:
-    step = advance(Position(WatchState.WATCH, "7", failures=6), Broken("9", "reset", heard=True))
+    step = advance(Position(WatchState.WATCH, "7", failures=6), Broken("9", "reset", received=True))
     assert step.position.failures == 1
-    assert step.pause == backoff(1)
+    assert step.pause == BACKOFF.delay(1)
 
 
 def test_an_expired_version_is_not_reported_the_first_time() -> None:
@@ -159,7 +158,3 @@ def test_the_pause_the_server_asks_for_is_kept_within_reason() -> None:
         return advance(WATCH, Refused("7", error)).at_least
 
     assert (asked_for(17), asked_for(86_400)) == (17, 60)
-
-
-def test_back_off_never_overflows() -> None:
-    assert backoff(10_000) == MAX_BACKOFF

@@ -11,10 +11,10 @@ from typing import Final
 
 from everynode.api.objects import Pod
 from everynode.api.times import seconds
+from everynode.backoff import Backoff
 from everynode.decide.node.clock_skew import FutureTimes, behind_by, effective_time
 
-FIRST_DELAY: Final = 1.0
-LONGEST_DELAY: Final = 900.0
+DELAY: Final = Backoff(first=1.0, longest=900.0)  # between the pods of a node that end
 HEALTHY_AFTER: Final = 1800.0  # a pod that ran this long resets the count of failures
 
 _FAILING_AGAIN = 3  # failures in a row
@@ -47,8 +47,7 @@ def is_failing_again(pod: Pod, target: str, ahead: FutureTimes = ()) -> bool:
 
 def replace_at(pod: Pod, target: str, ahead: FutureTimes = ()) -> float:
     """Return when a finished pod may be replaced: 1 s after its end, doubling up to 15 min."""
-    doublings = min(count_failures(pod, target, ahead) - 1, 16)
-    return ended_at(pod, ahead) + min(FIRST_DELAY * (1 << doublings), LONGEST_DELAY)
+    return ended_at(pod, ahead) + DELAY.delay(count_failures(pod, target, ahead))
 
 
 def ended_at(pod: Pod, ahead: FutureTimes = ()) -> float:

@@ -14,7 +14,7 @@ from everynode.decide.actions import Cause
 from everynode.decide.node import reasons
 from everynode.decide.node.assessment import Queue, earliest
 from everynode.decide.node.eligibility import host_ports_conflict
-from everynode.decide.node.failures import LONGEST_DELAY, count_failures, ended_at, replace_at
+from everynode.decide.node.failures import DELAY, count_failures, ended_at, replace_at
 from everynode.decide.node.maintenance import explain_set_aside, is_shutting_down, shutdown_delay
 from everynode.decide.node.node_state import NodeState
 from everynode.decide.node.reasons import Reason
@@ -100,7 +100,7 @@ def explain_backoff(node: NodeState) -> Waiting | None:
     count = failure_count(node)
     times = "once" if count == 1 else f"{count} times in a row"
     # A broken clock may write a time that is too late to be formatted as a date.
-    shown = format_time(min(due, node.now + LONGEST_DELAY) + 0.999)
+    shown = format_time(min(due, node.now + DELAY.longest) + 0.999)
     text = f"its pod ended {times}; the next one is created at {shown}"
     return Waiting(Reason(reasons.BACKOFF, text), due)
 

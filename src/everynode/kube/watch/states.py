@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from everynode.backoff import Backoff
 from everynode.kube.errors import Gone, Invalid, KubeError, NotFound
 
-FIRST_BACKOFF: Final = 0.25
 # Short, so that we watch again within seconds of the server's return.
-MAX_BACKOFF: Final = 5.0
+BACKOFF: Final = Backoff(first=0.25, longest=5.0)
 # A longer Retry-After of the server is shortened to this.
 MAX_RETRY_AFTER: Final = 60.0
 # A watch that ends sooner than this with nothing in it is a failure, not a timeout.
@@ -81,7 +81,7 @@ class Ended(msgspec.Struct, frozen=True):
 
     version: str
     seconds: float
-    heard: bool  # whether any event was received
+    received: bool  # whether any event was received
 
 
 class Silent(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ class Broken(msgspec.Struct, frozen=True):
 
     version: str
     message: str
-    heard: bool = False
+    received: bool = False
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ class Refused(msgspec.Struct, frozen=True):
 
     version: str
     error: KubeError
-    heard: bool = False
+    received: bool = False
 
 
 Outcome = PageRead | ListComplete | Ended | Silent | Broken | Refused
@@ -129,33 +129,28 @@ def advance(position: Position, outcome: Outcome) -> Transition:
         case ListComplete(version):
             return Transition(Position(WatchState.WATCH, version, watch_list=position.watch_list))
         case Ended():
-            return _ended(position, outcome)
+            return _after_end(position, outcome)
         case Silent(version):
             return _silent(position, version)
-        case Broken(version, message, heard):
-            failed = _after_failure(_at_version(position, version), heard=heard)
+        case Broken(version, message, received):
+            failed = _after_failure(_at_version(position, version), received=received)
             # One broken connection is ordinary; only a second one in a row is reported.
             trouble = message if failed.failures > 1 else ""
-            pause = backoff(failed.failures)
+            pause = BACKOFF.delay(failed.failures)
             return Transition(failed, pause, trouble=trouble, reason="broken")
         case Refused():
-            return _refused(position, outcome)
+            return _after_refusal(position, outcome)
 
 
-def backoff(failures: int) -> float:
-    """Return the longest pause after that number of failures in a row."""
-    return min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** min(failures - 1, 10))
-
-
-def _ended(position: Position, outcome: Ended) -> Transition:
+def _after_end(position: Position, outcome: Ended) -> Transition:
     if position.state is WatchState.WATCH_LIST:
         return _without_watch_list(position, "the server ended its list before it was complete")
-    if outcome.heard or outcome.seconds >= SHORTEST_WATCH:
+    if outcome.received or outcome.seconds >= SHORTEST_WATCH:
         return Transition(replace(position, version=outcome.version, failures=0))
-    failed = _after_failure(position, heard=False)
+    failed = _after_failure(position, received=False)
     # A server that stops or starts does this once or twice; it is reported from the third time.
     trouble = "the server ends watches as soon as they begin" if failed.failures > 2 else ""
-    return Transition(failed, backoff(failed.failures), trouble=trouble, reason="short")
+    return Transition(failed, BACKOFF.delay(failed.failures), trouble=trouble, reason="short")
 
 
 def _silent(position: Position, version: str) -> Transition:
@@ -169,21 +164,21 @@ def _without_watch_list(position: Position, trouble: str) -> Transition:
     return Transition(start, trouble=trouble, reason="no-watch-list")
 
 
-def _refused(position: Position, outcome: Refused) -> Transition:
+def _after_refusal(position: Position, outcome: Refused) -> Transition:
     error = outcome.error
     if position.state is WatchState.WATCH_LIST and isinstance(error, Invalid):
         return Transition(Position(WatchState.LIST, watch_list=False), reason="no-watch-list")
     if position.state is WatchState.WATCH_LIST and error.status >= 500:
         # Some servers accept the request and cannot serve it; they may be able to serve a list.
         return Transition(replace(position, state=WatchState.LIST), reason="no-watch-list")
-    failed = _after_failure(_at_version(position, outcome.version), heard=outcome.heard)
+    failed = _after_failure(_at_version(position, outcome.version), received=outcome.received)
     if isinstance(error, Gone) and failed.failures == 1:
         # An expired version is ordinary: it is not reported and needs no pause.
         return Transition(failed.restarted(), reason="gone")
     anew = isinstance(error, Gone | NotFound) or _version_is_lost(failed, error)
     return Transition(
         failed.restarted() if anew else failed,
-        backoff(failed.failures),
+        BACKOFF.delay(failed.failures),
         min(error.retry_after or 0.0, MAX_RETRY_AFTER),
         str(error),
         "gone" if isinstance(error, Gone) else "refused",
@@ -201,5 +196,5 @@ def _at_version(position: Position, version: str) -> Position:
     return replace(position, version=version) if position.state is WatchState.WATCH else position
 
 
-def _after_failure(position: Position, *, heard: bool) -> Position:
-    return replace(position, failures=1 if heard else position.failures + 1)
+def _after_failure(position: Position, *, received: bool) -> Position:
+    return replace(position, failures=1 if received else position.failures + 1)

@@ -167,7 +167,7 @@ class Watcher(Generic[T]):
         self.resource = resource
         self.trouble = ""
         self.missing = False  # the server does not know the kind
-        self.heard_at = clock.monotonic()  # when the server last sent anything useful
+        self.received_at = clock.monotonic()  # when the server last sent anything useful
         self.tried_at = clock.monotonic()  # when we last sent or received anything
         self._transport = transport
         self._clock = clock
@@ -181,7 +181,7 @@ class Watcher(Generic[T]):
         self._listed: list[T] = []
         self._unreadable: dict[str, str] = {}  # objects of the list that cannot be decoded
         self._version = ""  # the last one received on the current stream
-        self._heard = False  # whether anything was received on it
+        self._received = False  # whether anything was received on it
         self.synced = False  # whether the consumer has a whole copy, even if it may be old
         self._settled = asyncio.Event()
         self._refreshing = False  # whether to list everything again
@@ -281,7 +281,7 @@ class Watcher(Generic[T]):
         self._start_list()
         self._consumer.replace(listed, version, unread)
         self.synced = True
-        self.heard_at = self._clock.monotonic()
+        self.received_at = self._clock.monotonic()
         self.missing = False
         # A refresh that was requested meanwhile needs a list that began after it.
         if not self._refreshing:
@@ -290,7 +290,7 @@ class Watcher(Generic[T]):
     # --- Streams ---------------------------------------------------------------------------
 
     async def _run_watch(self, request: Request, lifetime: float) -> Outcome:
-        self._version, self._heard = self._position.version, False
+        self._version, self._received = self._position.version, False
         try:
             stream = await self._transport.open(request)
         except TransportError as error:
@@ -304,7 +304,7 @@ class Watcher(Generic[T]):
                 outcome = await self._read_events(stream, request)
             return Silent(self._version) if outcome is None else outcome
         except TransportError as error:
-            return Broken(self._version, str(error), self._heard)
+            return Broken(self._version, str(error), self._received)
         finally:
             await stream.close()
 
@@ -323,18 +323,18 @@ class Watcher(Generic[T]):
             try:
                 found = await read()
                 if not found:
-                    return Ended(self._version, self._clock.monotonic() - began, self._heard)
+                    return Ended(self._version, self._clock.monotonic() - began, self._received)
                 kind, body = split_event(found) if isinstance(found, bytes) else found
                 failure = self._handle_event(kind, body, request)
             except TransportError as error:
-                return Broken(self._version, str(error), self._heard)
+                return Broken(self._version, str(error), self._received)
             except UNREADABLE as error:
-                return Broken(self._version, f"an event is incomplete: {error}", self._heard)
+                return Broken(self._version, f"an event is incomplete: {error}", self._received)
             if failure is not None:
-                return Refused(self._version, failure, self._heard)
-            self.heard_at = self.tried_at = self._clock.monotonic()
-            if not self._heard:
-                self._heard = True
+                return Refused(self._version, failure, self._received)
+            self.received_at = self.tried_at = self._clock.monotonic()
+            if not self._received:
+                self._received = True
                 self._report_trouble("")
             count += 1
             if count % _EVENTS_PER_TURN == 0:
@@ -387,7 +387,7 @@ class Watcher(Generic[T]):
         end = self._clock.monotonic() + lifetime + _EXTRA_SECONDS
         if self._position.state is WatchState.WATCH:
             await self._clock.sleep(SHORTEST_WATCH)
-            self.heard_at = self._clock.monotonic()  # no event yet, but the version is accepted
+            self.received_at = self._clock.monotonic()  # no event yet, but the version is accepted
             self._report_trouble("")
         while True:
             watching = self._position.state is WatchState.WATCH
