@@ -43,12 +43,12 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * os.cpu_count())')
 test: $(STAMP) ## Run the tests; those that compare with real Kubernetes too, where `make kubernetes` has been run
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(if $(ONLY),-m "$(ONLY)")
 
-# Branch coverage of src, in one process and 30 minutes at most. COVERED_TESTS narrows it down: `make coverage COVERED_TESTS=tests/api`.
-# Fuzzing is left out: it takes long and covers what other tests cover.
+# Branch coverage of src in 30 minutes at most, also by the programs that tests start. COVERED_TESTS narrows it down:
+# `make coverage COVERED_TESTS=tests/api`. Fuzzing is left out: it takes long and covers what other tests cover.
 COVERED_TESTS ?= tests
 coverage: $(STAMP) ## Print the branch coverage of the tests that need no Kubernetes
 	rm -f .coverage .coverage.*
-	timeout 1800 $(BIN)/coverage run -p -m pytest -q -m "not kubernetes and not node" --ignore tests/fuzz --timeout 300 $(COVERED_TESTS)
+	timeout 1800 $(BIN)/coverage run -m pytest -q -n $(WORKERS) --dist loadgroup -m "not kubernetes and not node" --ignore tests/fuzz --timeout 300 $(COVERED_TESTS)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --skip-covered --sort cover
 
