@@ -136,7 +136,6 @@ COVERED_BY = {
     "dashboard/feed.py": "cli/test_dashboard.py",
     "dashboard/server.py": "cli/test_dashboard.py",
     "dashboard/sets.py": "cli/test_dashboard.py",
-    "dashboard/words.py": "dashboard/test_model.py",
     "decide/actions.py": "decide/node/test_steps.py",
     "decide/view.py": "decide/node/test_evaluate.py",
     "inspect/explain.py": "cli/test_why.py",

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.skipif(
 )
 AXE = (Path(__file__).parent / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 HOSTILE = "<img src=x onerror=document.title='taken'><script>document.title='taken'</script>"
+# What would turn the text around is shown as a box.
+TURNED, SHOWN = f"{HOSTILE} \u202egpj.exe", f"{HOSTILE} \u25afgpj.exe"
 VIOLATIONS = (
     "axe.run().then((found) => found.violations.map((each) => "
     "each.id + ': ' + each.nodes.map((node) => node.html).join(' ')))"
@@ -38,7 +40,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ds = decode_daemonset(manifest)
     document = export(answer, recorded, ds, facts=[], summary=f"Done {HOSTILE}")
     document["nodes"]["names"][0] = HOSTILE
-    document["set"]["name"] = HOSTILE
+    document["set"]["name"] = TURNED
     path = tmp_path_factory.mktemp("page") / "forecast.html"
     path.write_text(bundle(document), encoding="utf-8")
     return path
@@ -67,7 +69,7 @@ async def test_a_recording_plays_from_disk(recording: Path, tmp_path: Path) -> N
             assert await violations(page) == []
         assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
         # Hostile names are text.
-        assert await page.run("document.querySelector('h1').textContent") == HOSTILE
+        assert await page.run("document.querySelector('h1').textContent") == SHOWN
         assert await page.run("document.querySelectorAll('main img, main script').length") == 0
         assert "taken'" in await page.run("document.title")
         # The slider leads to the end; the numbers are those of the forecast.
@@ -137,6 +139,19 @@ async def test_a_cut_stream_is_taken_up_where_it_ended(tmp_path: Path) -> None:
         resumed = [sent.get("Last-Event-ID") for url, sent in asked if url.endswith("agent/stream")]
         assert resumed[0] is None
         assert resumed[-1], "it asked for everything anew"
+
+
+async def test_a_page_that_is_left_gives_its_connection_back(tmp_path: Path) -> None:
+    """A browser keeps pages for the way back, and has six connections to a server."""
+    async with live_page(tmp_path) as live:
+        await live.create()
+        await live.page.run(f"location.hash = '{SET}'")
+        await live.until("complete")
+        for _ in range(8):
+            await live.page.open(f"{live.address}{SET}?node=node-0006&tab=table")
+            await live.page.wait("document.querySelector('.story dl dt')")
+            # Nothing moves any more, and the table is filled all the same.
+            await live.page.wait("document.querySelector('tbody td:last-child').textContent")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -98,6 +98,7 @@ async def test_the_list_and_the_grid_say_what_the_commands_say(rollouts: Up) -> 
             assert first["event"] == "snapshot"
             assert len(viewer.dashboard.feeds) == 1
             _, table = await viewer.get("/api/set/ads/default/held/nodes")
+            _, two = await viewer.get("/api/set/ads/default/held/nodes?at=3,0,99")
         _, one = await viewer.get("/api/set/ads/default/stuck/node/node-0006")
         _, compared = await viewer.get("/api/set/ads/default/held/diff?from=1&to=2")
     printed = await asyncio.to_thread(typed, nodes_command, rollouts, "ads/held", "-o", "json")
@@ -106,6 +107,7 @@ async def test_the_list_and_the_grid_say_what_the_commands_say(rollouts: Up) -> 
     assert {row["node"]: row["reason"] for row in table["rows"]} == {
         name: each["reason"] for name, each in rows.items()
     }
+    assert two["rows"] == [table["rows"][3], table["rows"][0]]
     counts = shown["set"]["counts"]
     standings = [each["standing"] for each in rows.values()]
     assert sum(row["state"] == CellState.UPDATED for row in table["rows"]) == standings.count(
@@ -178,6 +180,9 @@ async def test_what_is_wrong_is_refused_with_help(rollouts: Up) -> None:
             ("/api/set/pods/default/done/nodes", {}, 400),
             ("/api/set/ads/default/..%2f..%2fsecrets/nodes", {}, 400),
             ("/api/set/ads/default/done/node/none", {}, 404),
+            ("/api/set/ads/default/done/nodes?at=", {}, 400),
+            ("/api/set/ads/default/done/nodes?at=0,-1", {}, 400),
+            (f"/api/set/ads/default/done/nodes?at={'9' * 5000}", {}, 400),
             ("/api/set/ads/default/done/diff?from=1&to=99", {}, 404),
             ("/page/..%2fserver.py", {}, 404),
             ("/nothing", {}, 404),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from everynode.api.daemonset import DaemonSetStatus
@@ -14,6 +15,7 @@ from everynode.dashboard.cells import (
     with_reason,
 )
 from everynode.dashboard.model import LabelCache, group_labels, set_summary, state_by_status
+from everynode.decide.fleet.conditions import FleetSummary, build_conditions, describe_fleet
 from everynode.decide.node import reasons
 from everynode.inspect.fleet import NodeRow, NodeStanding, RolloutState
 from tests.support.samples import advanced, template
@@ -115,15 +117,57 @@ def conditions(**reason: str) -> tuple[Condition, ...]:
             conditions(Complete="N", Progressing="NodeNotReady", Ready="+AllButSilent"),
             RolloutState.ALL_BUT_SILENT,
         ),
+        # What waits besides is excused: all is as declared.
+        (1, conditions(Complete="N", Progressing="NodeNotReady", Ready="+Held"), RolloutState.HELD),
+        (
+            1,
+            conditions(Complete="N", Progressing="NodeNotReady", Ready="+OnDelete"),
+            RolloutState.ON_DELETE,
+        ),
         (1, (), RolloutState.PROGRESSING),  # another controller, which writes no conditions
     ],
 )
 def test_the_list_shows_a_set_by_its_status(
     seen: int, said: tuple[Condition, ...], expected: RolloutState
 ) -> None:
-    status = DaemonSetStatus(observed_generation=seen, desired=3, updated=1, conditions=said)
+    status = DaemonSetStatus(
+        observed_generation=seen, desired=3, updated=1, available=2, conditions=said
+    )
     ds = advanced(template(), status=status)
     assert state_by_status(ds) is expected
     summary = set_summary(ds)
     assert (summary["kind"], summary["state"], summary["updated"]) == ("ads", expected.value, 1)
     assert summary["message"]
+
+
+def test_the_list_counts_as_updated_what_is_available_too() -> None:
+    """As the page of the set does: a canary that crashes everywhere is no progress."""
+    counts = FleetSummary(
+        desired=9, done=1, available_any=6, max_unavailable=3, waiting={"Crash": ["a"]}
+    )
+    said = build_conditions(counts, describe_fleet(counts))
+    crashing = DaemonSetStatus(
+        observed_generation=1, desired=9, updated=4, available=6, conditions=said
+    )
+    shown = set_summary(advanced(template(), status=crashing))
+    assert (shown["updated"], shown["desired"], shown["available"]) == (1, 9, 6)
+    native = DaemonSetStatus(observed_generation=1, desired=9, updated=4, available=3)
+    assert set_summary(advanced(template(), status=native))["updated"] == 3
+
+
+def test_a_complete_set_with_nodes_that_wait_besides_says_so_in_the_list() -> None:
+    for waiting, expected in (
+        ({}, "All 2 nodes are updated and available."),
+        (
+            {"NodeNotReady": ["n"]},
+            "2 of 2 nodes are updated and available; besides them 1 node waits: 1 NodeNotReady (n)",
+        ),
+    ):
+        counts = FleetSummary(
+            desired=2, done=2, available_any=2, max_unavailable=1, waiting=waiting
+        )
+        said = build_conditions(counts, describe_fleet(counts))
+        status = DaemonSetStatus(observed_generation=1, desired=2, updated=2, available=2)
+        status = msgspec.structs.replace(status, conditions=said)
+        shown = set_summary(advanced(template(), status=status))
+        assert (shown["state"], shown["message"]) == ("complete", expected)

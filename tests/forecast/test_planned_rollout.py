@@ -13,6 +13,7 @@ from everynode.cli.planning.timing import read_durations, simulated_timing
 from everynode.forecast.answer import ForecastError
 from everynode.forecast.node_plans import NodeAction, NodePlan
 from everynode.forecast.planned_rollout import PlanRequest, RolloutPlan, plan_rollout
+from everynode.forecast.recording import NodeState
 from everynode.inspect.stored_objects import StoredObjects
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Timing
@@ -175,6 +176,14 @@ def test_silent_nodes_wait_and_nodes_that_are_not_ready_fail() -> None:
     assert "kubelet is silent" in silent.reason
     sick = of_node(plan, "node-0004")
     assert (sick.action, sick.stuck, sick.available) == (NodeAction.RECREATE, True, None)
+
+
+def test_a_recording_shows_all_silent_nodes_as_silent() -> None:
+    """Also those that are tainted for it, keep their pod, and should have none."""
+    objects = installed(daemonset(), ("node-0002", STOPPED))
+    plan = planned(objects, image("agent:v2"))
+    assert of_node(plan, "node-0002").action is NodeAction.NOT_ELIGIBLE
+    assert plan.recording.start["node-0002"] is NodeState.UNREACHABLE
 
 
 def test_nodes_that_were_tainted_keep_their_pods() -> None:

@@ -23,7 +23,11 @@ _STATES: Final = {
     NodeState.HELD: (2, "held", "partition, selector or a pause keep it at the old version"),
     NodeState.STUCK: (6, "stuck", "its new pod did not become available until the end"),
     NodeState.UNAVAILABLE: (7, "unavailable", "its old pod is not available"),
-    NodeState.UNREACHABLE: (8, "unreachable", "its kubelet does not report"),
+    NodeState.UNREACHABLE: (
+        8,
+        "left alone",
+        "its kubelet does not report, or it is in maintenance",
+    ),
     NodeState.NOT_ELIGIBLE: (0, "no pod wanted", "selector, affinity or taints keep it free"),
 }
 _MOST_FRAMES: Final = 2_000
@@ -47,7 +51,10 @@ def export(
         frames[-1][1]["set"] |= _outcome(answer, summary)
     return {
         "title": "forecast of a rollout",
-        "legend": [{"state": s, "label": w, "meaning": m} for s, w, m in _STATES.values()],
+        "legend": [
+            {"state": state, "label": label, "meaning": meaning}
+            for state, label, meaning in sorted(_STATES.values())
+        ],
         "set": _set_view(answer, ds)
         | (_progress(answer, 0, 0) if frames else _outcome(answer, summary)),
         "nodes": {"names": names, "labels": _labels(recording, names)},
@@ -86,7 +93,7 @@ def _progress(answer: Forecast, updated: int, down: int) -> Object:
     """Return the keys of the set that change while it goes."""
     return {
         "state": "progressing",
-        "message": f"{updated:,} of {answer.nodes:,} nodes are updated.",
+        "message": f"{updated:,} of {answer.nodes:,} nodes are updated and available.",
         "counts": {"desired": answer.nodes, "updated": updated},
         "down": down,
     }

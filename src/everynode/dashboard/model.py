@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -12,12 +13,20 @@ from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.times import seconds
 from everynode.dashboard.cells import MOST_REASONS, PLAIN, cell_state, legend, with_reason
 from everynode.dashboard.words import sentence
+from everynode.decide.fleet.conditions import COMPLETE
 from everynode.inspect.evaluate import Evaluation, is_complete, summarise
 from everynode.inspect.fleet import FleetView, NodeRow, NodeStanding, RolloutState
 
 Object = dict[str, Any]
 Point = tuple[float, int, int | None]  # a time, nodes updated, nodes down if that is known
 
+_DONE: Final = re.compile(r"(\d{1,9}) of \d+ nodes are updated and available")
+_AS_DECLARED: Final = {
+    "Paused": RolloutState.PAUSED,
+    "OnDelete": RolloutState.ON_DELETE,
+    "Held": RolloutState.HELD,
+    "AllButSilent": RolloutState.ALL_BUT_SILENT,
+}
 FLAVOURS: Final = {flavour.short: flavour for flavour in Flavour}
 _MOST_VALUES: Final = 256  # a label with more values groups nothing
 _MOST_LABELS: Final = 24
@@ -102,7 +111,7 @@ def set_view(fleet: FleetView, now: float) -> Object:
         "namespace": ds.namespace,
         "name": ds.name,
         "state": fleet.state.value,
-        "message": sentence(fleet.state, counts),
+        "message": sentence(fleet.state, counts, fleet.waiting),
         "counts": msgspec.to_builtins(counts),
         "budget": msgspec.to_builtins(fleet.budget),
         "target": {
@@ -223,14 +232,26 @@ def state_by_status(ds: DaemonSet) -> RolloutState:
     status, reason = reasons.get("Progressing", ("True", ""))
     if status == "True":
         return RolloutState.PROGRESSING
-    if reasons.get("Ready") == ("True", "AllButSilent"):
-        return RolloutState.ALL_BUT_SILENT
+    ready, declared = reasons.get("Ready", ("", ""))
+    if ready == "True":  # all that waits besides is excused
+        reason = declared
     stalled = reasons.get("Stalled", ("", ""))[0] == "True"
-    return {
-        "Paused": RolloutState.PAUSED,
-        "OnDelete": RolloutState.ON_DELETE,
-        "Held": RolloutState.HELD,
-    }.get(reason, RolloutState.STALLED if stalled else RolloutState.WAITING)
+    otherwise = RolloutState.STALLED if stalled else RolloutState.WAITING
+    return _AS_DECLARED.get(reason, otherwise)
+
+
+def updated_and_available(ds: DaemonSet) -> int:
+    """Return on how many nodes the pod has the target revision and is available.
+
+    No field of the status says it, but the condition Complete does. Without that (another
+    controller) it is at most what both numbers allow.
+    """
+    status = ds.status
+    for each in status.conditions:
+        found = _DONE.match(each.message) if each.type == COMPLETE else None
+        if found is not None:
+            return int(found[1])
+    return min(status.updated, status.available)
 
 
 def set_summary(ds: DaemonSet) -> Object:
@@ -239,19 +260,22 @@ def set_summary(ds: DaemonSet) -> Object:
     How many nodes are held or wait is not in the status: the conditions name them.
     """
     fleet = summarise(ds)
+    counts = msgspec.structs.replace(fleet.counts, updated=updated_and_available(ds))
     state = state_by_status(ds)
     said = {each.type: each.message for each in ds.status.conditions}
-    complete = state in (RolloutState.COMPLETE, RolloutState.UNOBSERVED)
-    message = "" if complete else said.get("Progressing", "")
+    message = said.get("Progressing", "")
+    plain = state is RolloutState.COMPLETE and "besides" not in message  # no other node waits
+    if plain or state is RolloutState.UNOBSERVED:  # there it is of an earlier spec
+        message = ""
     return {
         "kind": ds.flavour.short,
         "namespace": ds.namespace,
         "name": ds.name,
         "state": state.value,
-        "message": message or sentence(state, fleet.counts),
-        "desired": fleet.counts.desired,
-        "updated": fleet.counts.updated,
-        "available": fleet.counts.available,
+        "message": message or sentence(state, counts, {}),
+        "desired": counts.desired,
+        "updated": counts.updated,
+        "available": counts.available,
         "held": None,
         "waiting": None,
         "started": fleet.started,

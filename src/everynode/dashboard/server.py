@@ -147,7 +147,10 @@ class Dashboard:
             assert feed.evaluation is not None
             assert feed.model is not None
             state, reason = request.query.get("state"), request.query.get("reason")
-            rows = zip(feed.evaluation.fleet.rows, feed.model.states, strict=False)
+            rows = list(zip(feed.evaluation.fleet.rows, feed.model.states, strict=False))
+            if "at" in request.query:
+                chosen = _places(request.query["at"])
+                rows = [rows[place] for place in chosen if place < len(rows)]
             found = [
                 row_document(row, state_of(byte))
                 for row, byte in rows
@@ -242,6 +245,14 @@ class Dashboard:
             return decode_daemonset(raw, flavour=key.flavour)
         except DecodeError as error:
             raise Refusal(503, f"the set cannot be read: {error}", "look at its spec") from None
+
+
+def _places(text: str) -> list[int]:
+    """Return the places of rows that a request names; raises Refusal."""
+    parts = text.split(",")
+    if not all(each.isascii() and each.isdecimal() and len(each) <= _MOST_DIGITS for each in parts):
+        raise Refusal(400, "rows are named by their places, such as at=0,1", "leave out at=")
+    return [int(each) for each in parts]
 
 
 def _last_event(request: web.Request) -> int | None:

@@ -100,7 +100,9 @@ class _PlannedRollout(PlayedRollout):
         silent = tuple(
             name for name in nodes.silent if before.assessments[name].eligibility.should_run
         )
-        self._recorder.begin(self._tracker.states(silent))
+        # What is shown includes those that keep a pod and should have none, because of their taint.
+        shown = {*silent, *(name for name in nodes.silent if self._tracker.pods.get(name))}
+        self._recorder.begin(self._tracker.states(shown))
         self._transport.failing = nodes.not_ready
         self._transport.mended = nodes.failing - nodes.not_ready
         self._transport.begin()

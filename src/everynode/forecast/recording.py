@@ -23,7 +23,7 @@ class NodeState(enum.StrEnum):
     STARTING = "starting"  # has a pod of the new version that is not available yet
     UPDATED = "updated"  # available, at the new version
     STUCK = "stuck"  # its pod of the new version did not become available until the end
-    UNREACHABLE = "unreachable"  # its kubelet is silent
+    UNREACHABLE = "unreachable"  # its kubelet is silent, or it is in maintenance
 
 
 class StateChange(NamedTuple):

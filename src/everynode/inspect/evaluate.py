@@ -49,6 +49,11 @@ from everynode.inspect.reported_rooms import ReportedRooms
 from everynode.inspect.rows import RowCache
 from everynode.inspect.snapshot import Snapshot
 
+# What keeps a rollout from being complete whose condition Ready is True, by its reason.
+_AS_DECLARED: Final = {
+    "AllButSilent": RolloutState.ALL_BUT_SILENT,
+    "OnDelete": RolloutState.ON_DELETE,
+}
 _PACE_NODES: Final = 30  # the pace is that of the last nodes
 _PACE_BATCHES: Final = 4
 _PACE_SECONDS: Final = 3600.0
@@ -345,8 +350,8 @@ def _state(
     if plan.rolling and ds.strategy.paused:
         return RolloutState.PAUSED
     ready = _condition(status, READY)
-    if ready is not None and ready.status == "True" and ready.reason == "AllButSilent":
-        return RolloutState.ALL_BUT_SILENT
+    if ready is not None and ready.status == "True" and ready.reason in _AS_DECLARED:
+        return _AS_DECLARED[ready.reason]
     waiting = any(row.standing is NodeStanding.WAITING and row.in_scope for row in rows)
     if waiting or decided.refusal:
         return _waiting_or_stalled(snapshot, status, now)

@@ -15,15 +15,24 @@ function fill(element, attributes, children) {
     if (value === undefined || value === null || value === false) continue;
     if (name === 'on') for (const [event, call] of Object.entries(value)) element.addEventListener(event, call);
     else if (name === 'vars') for (const [key, text] of Object.entries(value)) element.style.setProperty(key, text);
-    else element.setAttribute(name, value === true ? '' : value);
+    else element.setAttribute(name, value === true ? '' : SHOWN.has(name) ? visible(value) : value);
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false && child !== ''));
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false && child !== '').map((child) => (typeof child === 'string' ? visible(child) : child)));
   return element;
 }
 
+const SHOWN = new Set(['title', 'aria-label', 'placeholder']); // attributes that are seen or read out
+
+// Controls, and marks that turn the direction of text: with them a text can look like another.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** A text with nothing hidden in it: what would not be seen is shown as a box. */
+export const visible = (text) => text.replace(HIDDEN, '\u25af');
+
 /** Set the text of an element only where it differs, so that nothing is laid out again for nothing. */
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const shownText = visible(text);
+  if (element.textContent !== shownText) element.textContent = shownText;
 }
 
 /** Call `render` with the value, and put what it returns into `place`, only when the value has changed. */

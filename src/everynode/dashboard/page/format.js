@@ -43,6 +43,12 @@ export function percent(part, total) {
   return part >= total ? 100 : Math.min(99, Math.floor((part / total) * 100));
 }
 
+/** A share as people read it; a dash where there is nothing to share. */
+export const share = (part, total) => (total ? `${percent(part, total)}%` : '–');
+
+/** The words for a kind of set. */
+export const kindWord = (kind) => (kind === 'ads' ? 'Advanced DaemonSet' : 'DaemonSet');
+
 /** A word as a shell needs it: quoted unless it is plainly harmless. */
 export const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
@@ -54,7 +60,7 @@ export const STATE_WORDS = {
   stalled: 'Stalled',
   paused: 'Paused',
   held: 'Held',
-  'all-but-silent': 'Done but for silent nodes',
+  'all-but-silent': 'Done, some silent',
   'on-delete': 'On delete',
   unobserved: 'Not seen yet',
   stopped: 'Stopped',

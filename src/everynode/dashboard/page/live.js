@@ -7,6 +7,7 @@ import { headers } from './session.js';
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 30_000;
 const AGAIN = 500;
+const HIDDEN = 10_000; // a tab that is not seen gives its connection back after this time
 const SILENCE = 45_000; // the server says something every 15 seconds
 const CUT = 'The connection is cut: what you see is the last that was known.';
 
@@ -47,18 +48,50 @@ export function setPath({ kind, namespace, name }) {
   return `api/set/${[kind, namespace, name].map(encodeURIComponent).join('/')}`;
 }
 
-/** A stream of events that reconnects until it is closed; `onTrouble` gets {message, help, status}, or null when all is well. */
+/**
+ * A stream of events that reconnects until it is closed; `onTrouble` gets {message, help, status}, or null when all is well.
+ *
+ * A browser has six connections to a server, for all its tabs and the pages that it keeps for the way back. A page that is not
+ * seen rests, therefore, and takes up where it ended when it is seen again.
+ */
 export class Stream {
   constructor(path, handlers, onTrouble) {
-    Object.assign(this, { path, handlers, onTrouble, last: '', wait: FIRST_WAIT, closed: false });
+    Object.assign(this, { path, handlers, onTrouble, last: '', wait: FIRST_WAIT, closed: false, resting: false });
+    addEventListener('pagehide', this.#rest);
+    addEventListener('pageshow', this.#wake);
+    document.addEventListener('visibilitychange', this.#seen);
     this.#open();
   }
 
   close() {
     this.closed = true;
-    clearTimeout(this.timer);
+    removeEventListener('pagehide', this.#rest);
+    removeEventListener('pageshow', this.#wake);
+    document.removeEventListener('visibilitychange', this.#seen);
+    this.#stop();
+  }
+
+  #stop() {
+    for (const timer of [this.timer, this.hiding]) clearTimeout(timer);
     this.reading?.abort();
   }
+
+  #rest = () => {
+    this.resting = true;
+    this.#stop();
+  };
+
+  #wake = () => {
+    clearTimeout(this.hiding);
+    if (!this.resting) return;
+    this.resting = false;
+    this.#open();
+  };
+
+  #seen = () => {
+    if (document.hidden) this.hiding = setTimeout(this.#rest, HIDDEN);
+    else this.#wake();
+  };
 
   /** Ask for everything anew: what is here does not fit what came. */
   restart() {

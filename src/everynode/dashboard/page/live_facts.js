@@ -8,13 +8,21 @@ import { ask, setPath } from './live.js';
 import { problem } from './notices.js';
 import { standing, whyCommand } from './recorded_facts.js';
 
-const FRESH = 3000; // milliseconds before a table or a story is asked for again
+const FRESH = 3000; // milliseconds before a table is asked for again
+const TOLD = 15_000; // and a story, which has times and events that no batch tells of
+// Why there is no time to go.
+const NO_PACE = {
+  complete: 'nothing is left to do', held: 'as far as declared', paused: 'until it is resumed', waiting: 'nothing moves', stalled: 'nothing moves',
+  'all-but-silent': 'until silent nodes report', 'on-delete': 'until pods are deleted', unobserved: 'the controller has not begun',
+};
 
 export class LiveFacts {
   constructor(fleet, set, go, { actions = false } = {}) {
-    Object.assign(this, { fleet, go, path: setPath(set), elapsed: false, header: null, seek: null, rows: new Map(), asked: 0 });
+    Object.assign(this, { fleet, go, path: setPath(set), elapsed: false, header: null, seek: null, rows: new Map(), asked: -Infinity });
     this.bar = actions ? new ActionBar(fleet, this.path) : null;
     this.actions = this.bar?.element ?? null;
+    this.back = el('a', { href: '#/' }, 'All rollouts');
+    this.notices = el('div', { class: 'notices' });
     this.waiting = el('div', { class: 'reasons' });
     this.names = el('div', { class: 'names' });
     this.conditions = el('div', { class: 'conditions' });
@@ -22,8 +30,8 @@ export class LiveFacts {
     this.diff = el('div');
     this.commands = el('div', { class: 'commands' });
     this.cards = [
-      card('Waiting', { class: 'part' }, this.waiting, this.names), card('Conditions', { class: 'part' }, this.conditions),
-      card('Revisions', { class: 'part' }, this.revisions, this.diff), card('In a terminal', { class: 'part' }, this.commands),
+      [card('Waiting', { class: 'part' }, this.waiting, this.names), card('Revisions', { class: 'part' }, this.revisions, this.diff)],
+      [card('Conditions', { class: 'part' }, this.conditions), card('In a terminal', { class: 'part' }, this.commands)],
     ];
   }
 
@@ -32,9 +40,11 @@ export class LiveFacts {
   down = ({ budget }) => ({ title: budget.field === 'maxSurge' ? 'Two pods now' : 'Down now', used: budget.used });
 
   figures(set) {
-    const pace = set.per_minute === null ? '–' : String(Math.round(set.per_minute * 10) / 10);
+    const moves = set.state === 'progressing';
+    const left = moves ? set.seconds_left : null;
+    const pace = moves && set.per_minute !== null ? String(Math.round(set.per_minute * 10) / 10) : '–';
     return [
-      { title: 'Time to go', value: set.seconds_left === null ? '–' : duration(set.seconds_left), note: set.seconds_left === null ? 'no pace is known yet' : 'at the recent pace' },
+      { title: 'Time to go', value: left === null ? '–' : duration(left), note: left === null ? NO_PACE[set.state] ?? 'no pace is known yet' : 'at the recent pace' },
       { title: 'Pace', value: pace, note: 'nodes a minute' },
       { title: 'Revision', value: set.target.number === null ? '–' : String(set.target.number), note: set.target.images.join(', ') },
     ];
@@ -50,7 +60,8 @@ export class LiveFacts {
   update(set) {
     this.bar?.update(set);
     renderOnChange(this.waiting, set.waiting, () => this.#reasons(set.waiting));
-    renderOnChange(this.conditions, [set.conditions, set.refusal, set.faults, set.missing], () => conditions(set));
+    renderOnChange(this.notices, [set.refusal, set.faults, set.missing], () => notices(set));
+    renderOnChange(this.conditions, set.conditions, () => conditions(set.conditions));
     renderOnChange(this.revisions, set.revisions, () => this.#history(set.revisions));
     renderOnChange(this.commands, [set.kind, set.namespace, set.name], () => terminal(set).map(command));
   }
@@ -87,7 +98,7 @@ export class LiveFacts {
   #history(revisions) {
     const target = revisions.find((each) => each.target);
     const rows = [...revisions].reverse().map((each) => el('tr', {}, el('td', { class: 'number' }, String(each.number)),
-      el('td', {}, each.created === null ? '' : day(each.created)), el('td', {}, each.cause || '–'), el('td', {}, each.images.join(', ')),
+      el('td', {}, each.created === null ? '' : day(each.created)), el('td', {}, el('div', { class: 'cause', title: each.cause || null }, each.cause || '–')), el('td', {}, each.images.join(', ')),
       el('td', { class: 'number' }, number(each.pods)),
       el('td', {}, each.target || !target ? 'target' : el('button', { type: 'button', class: 'link', on: { click: () => this.go({ diff: `${each.number}-${target.number}` }) } }, 'compare'))));
     const heads = ['Revision', 'Made', 'Change cause', 'Images', 'Pods', 'Difference'].map((text) => el('th', { scope: 'col' }, text));
@@ -113,46 +124,64 @@ export class LiveFacts {
   columns = ['Node', 'State', 'Since', 'Why', 'Pod'];
 
   row(index) {
-    this.#refresh();
     const row = this.rows.get(this.fleet.names[index]);
-    return row ? [row.since === null ? '' : clock(row.since), [row.reason, row.message].filter(Boolean).join(': '), row.pod] : ['', '', ''];
+    return row ? [row.since === null ? '' : clock(row.since), [row.reason, row.message].filter(Boolean).join(': '), row.pod] : ['…', '', ''];
   }
 
-  /** Ask for the table's rows, at most every few seconds. */
-  async #refresh() {
-    if (performance.now() - this.asked < FRESH) return;
-    this.asked = performance.now();
+  /** Ask for these rows, unless they are known as the fleet is now; those that change are asked for every few seconds at most. */
+  want(indexes) {
+    const at = indexes.join();
+    const key = `${this.fleet.version} ${at}`;
+    if (key === this.known || !at) return;
+    clearTimeout(this.asking);
+    const rest = at === this.wanted ? this.asked + FRESH - performance.now() : 0;
+    if (rest > 0) this.asking = setTimeout(() => this.want(indexes), rest);
+    else this.#ask(at, key);
+  }
+
+  async #ask(at, key) {
+    Object.assign(this, { wanted: at, known: key, asked: performance.now() });
     try {
-      const { rows } = await ask(`${this.path}/nodes`);
+      const { rows } = await ask(`${this.path}/nodes?at=${at}`);
       this.rows = new Map(rows.map((row) => [row.node, row]));
       this.fleet.dispatchEvent(new CustomEvent('change', { detail: [] }));
     } catch { /* the stream tells of the trouble */ }
   }
 
-  /** One node's story: asked for when the node or its state changes. */
-  async story(place, index) {
+  /** One node's story: asked for when the node or its state changes, and again after a while. */
+  async story(place, index, again = false) {
     const node = this.fleet.names[index];
     const asked = `${node} ${this.fleet.states[index]}`;
     if (this.storyOf === asked) return;
-    this.storyOf = asked;
-    try {
-      const told = await ask(`${this.path}/node/${encodeURIComponent(node)}`);
-      if (this.storyOf === asked) place.replaceChildren(...standing(this.fleet, index), ...facts(told, whyCommand(this.fleet.set, node)));
-    } catch (error) {
-      if (this.storyOf === asked) place.replaceChildren(...standing(this.fleet, index), problem(error));
-    }
+    if (this.storyNode !== node) place.replaceChildren(...standing(this.fleet, index), el('p', { class: 'hint' }, 'Loading …'));
+    Object.assign(this, { storyOf: asked, storyNode: node });
+    clearTimeout(this.telling);
+    const told = await ask(`${this.path}/node/${encodeURIComponent(node)}`).then((story) => facts(story, whyCommand(this.fleet.set, node)), (error) => [problem(error)]);
+    if (this.storyOf !== asked) return;
+    if (!again || !isUsed(place)) place.replaceChildren(...standing(this.fleet, index), ...told);
+    this.telling = setTimeout(() => {
+      if (this.storyOf !== asked || !place.isConnected) return;
+      this.storyOf = '';
+      this.story(place, this.fleet.indexOf(node), true);
+    }, TOLD);
   }
 
   forget() {
-    this.storyOf = '';
+    Object.assign(this, { storyOf: '', storyNode: '' });
   }
+}
+
+/** Whether the viewer is at something in a place: nothing may change there under their hands. */
+function isUsed(place) {
+  const selection = getSelection();
+  return place.contains(document.activeElement) || (!selection.isCollapsed && place.contains(selection.anchorNode));
 }
 
 function facts(told, why) {
   const entry = (title, text) => [el('dt', {}, title), el('dd', {}, text)];
   return [
     el('dl', {}, ...told.facts.flatMap(({ title, text }) => entry(title, text)), ...told.errors.flatMap((text) => entry('last error', text))),
-    el('h4', {}, 'What helps'), ...[...told.commands, why].map(command),
+    el('h4', {}, 'What helps'), el('div', { class: 'commands' }, ...[...told.commands, why].map(command)),
     told.story.length ? el('h4', {}, 'What happened') : '',
     el('ol', { class: 'events', tabindex: '0', 'aria-label': 'What happened' }, ...told.story.map((each) => el('li', { class: each.event === 'Warning' ? 'warning' : '' },
       el('span', { class: 'at' }, clock(each.at)), each.state === null ? '' : swatch(each.state & 15, 12), el('span', {}, each.text)))),
@@ -160,12 +189,15 @@ function facts(told, why) {
   ].filter(Boolean);
 }
 
-function conditions({ conditions: list, refusal, faults, missing }) {
-  const notices = [refusal && `The API server would refuse the pods: ${refusal}`, faults, ...missing.map((text) => `You may not ${text}: what depends on it is not shown.`)];
-  return [...notices.filter(Boolean).map((text) => el('p', { class: 'notice' }, text)),
-    ...(list.length ? list : []).map((each) => el('div', { class: 'condition' },
-      el('b', {}, each.type), el('span', {}, [each.status, each.reason].filter(Boolean).join(', ')), el('span', { class: 'note' }, each.since === null ? '' : `since ${day(each.since)}`), el('p', {}, each.message))),
-    list.length ? null : el('p', { class: 'hint' }, 'No condition is written: has the controller seen this set?')];
+function notices({ refusal, faults, missing }) {
+  return [refusal && `The API server would refuse the pods: ${refusal}`, faults, ...missing.map((text) => `You may not ${text}: what depends on it is not shown.`)]
+    .filter(Boolean).map((text) => el('p', { class: 'notice' }, text));
+}
+
+function conditions(list) {
+  if (!list.length) return el('p', { class: 'hint' }, 'No condition is written: has the controller seen this set?');
+  return list.map((each) => el('div', { class: 'condition' },
+    el('b', {}, each.type), el('span', {}, [each.status, each.reason].filter(Boolean).join(', ')), el('span', { class: 'note' }, each.since === null ? '' : `since ${day(each.since)}`), el('p', {}, each.message)));
 }
 
 function terminal({ kind, name, namespace }) {

@@ -11,12 +11,14 @@ export class Fleet extends EventTarget {
   states = new Uint8Array(0);
   reasons = new Uint8Array(0); // by node: the number of what it waits for in `set.reasons`, from 1 on
   tally = new Uint32Array(STATES); // nodes by state
+  version = 0; // counts what was applied
   #indexes = null;
 
   /** Replace everything by a snapshot. */
   snapshot({ set, nodes, states, legend }) {
     const bytes = decode(states);
     if (bytes.length !== nodes.names.length) throw new Error('a snapshot with a state too few or too many');
+    this.version += 1;
     this.set = set;
     this.names = nodes.names;
     this.labels = nodes.labels ?? {};
@@ -33,6 +35,7 @@ export class Fleet extends EventTarget {
   batch({ set, at = [], states = [] }) {
     const { length } = this.states;
     if (!this.set || at.length !== states.length || at.some((index) => !(index >= 0 && index < length))) return false;
+    this.version += 1;
     at.forEach((index, position) => {
       this.tally[this.states[index]] -= 1;
       this.states[index] = stateOf(states[position]);

@@ -7,7 +7,7 @@ import { player } from './player.js';
 
 export class RecordedFacts {
   constructor(fleet, recording, go) {
-    Object.assign(this, { fleet, recording, elapsed: true, actions: null });
+    Object.assign(this, { fleet, recording, elapsed: true, actions: null, back: null, notices: null });
     this.seek = (t) => { recording.seek(t); go({ t: t.toFixed(1) }); };
     this.header = player(recording, (t) => go({ t: t.toFixed(1) }));
     this.cards = [];

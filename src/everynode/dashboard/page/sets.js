@@ -1,7 +1,7 @@
 // All sets: one line each, with a bar.
 
 import { el, renderOnChange, setText } from './dom.js';
-import { number, percent, plural, stateWord } from './format.js';
+import { kindWord, number, plural, share, stateWord } from './format.js';
 import { format, parse } from './route.js';
 
 const FEW = 8; // sets that need no search
@@ -46,12 +46,12 @@ function line(set) {
   const { kind, namespace, name, desired, updated } = set;
   const width = desired ? (updated / desired) * 100 : 0;
   return el('a', { class: 'set-line', href: format({ ...parse(''), set: { kind, namespace, name } }) },
-    el('span', { class: 'set-name' }, el('b', {}, name), el('span', {}, `${namespace} · ${kind === 'ads' ? 'Advanced DaemonSet' : 'DaemonSet'}`)),
+    el('span', { class: 'set-name' }, el('b', {}, name), el('span', {}, `${namespace} · ${kindWord(kind)}`)),
     pill(set.state),
     el('span', { class: 'set-bar' },
       el('span', { class: 'stack', 'aria-hidden': 'true' }, el('span', { class: 'stack-part', vars: { width: `${width}%`, background: 'var(--state-5)' } })),
       el('span', { class: 'note' }, set.message)),
-    el('span', { class: 'set-count' }, el('b', {}, `${percent(updated, desired)}%`), el('span', {}, `${number(updated)} of ${number(desired)}`)));
+    el('span', { class: 'set-count' }, el('b', {}, share(updated, desired)), el('span', {}, `${number(updated)} of ${number(desired)}`)));
 }
 
 /** A rollout's state as a pill. */

@@ -1,7 +1,7 @@
 // One set: its figures, the fleet, the curve, one node's story, and a table with the same facts.
 
 import { card, el, forget, renderOnChange, setText } from './dom.js';
-import { number, percent, plural, stateWord } from './format.js';
+import { kindWord, number, plural, share, stateWord } from './format.js';
 import { repaintSwatch, swatch } from './cells.js';
 import { Chart } from './chart.js';
 import { Grid } from './grid.js';
@@ -14,15 +14,16 @@ export class SetView {
   constructor(fleet, facts, go) {
     Object.assign(this, { fleet, facts, go, route: null, page: 0, spoken: 0 });
     this.title = el('h1');
+    this.place = el('span');
     this.pill = el('span', { class: 'pill' });
     this.sentence = el('p', { class: 'sentence' });
     this.tiles = el('div', { class: 'tiles' });
     this.grid = new Grid(fleet, (node) => go({ node }));
     this.chart = new Chart({ elapsed: facts.elapsed, onTime: facts.seek });
     this.element = el('div', { class: 'set' },
-      el('div', { class: 'head' }, el('div', { class: 'head-line' }, this.title, this.pill), this.sentence, facts.header, facts.actions),
+      el('div', { class: 'head' }, el('p', { class: 'note crumb' }, facts.back, this.place), el('div', { class: 'head-line' }, this.title, this.pill), this.sentence, facts.notices, facts.header, facts.actions),
       this.tiles, this.#fleetCard(), this.#side(), this.#curve(),
-      facts.cards.length ? el('div', { class: 'parts' }, ...facts.cards) : '', this.#tableCard());
+      facts.cards.length ? el('div', { class: 'parts' }, ...facts.cards.map((column) => el('div', {}, ...column))) : '', this.#tableCard());
     fleet.addEventListener('change', () => this.#later());
     fleet.addEventListener('reset', () => this.#later());
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
@@ -95,6 +96,7 @@ export class SetView {
     const { set } = this.fleet;
     if (!set || !this.route) return;
     setText(this.title, set.name);
+    setText(this.place, `${set.namespace} · ${kindWord(set.kind)}`);
     document.title = this.facts.title(set);
     setText(this.pill, stateWord(set.state));
     this.pill.dataset.state = set.state;
@@ -111,14 +113,13 @@ export class SetView {
   #figures(set) {
     const { counts, budget } = set;
     const { title, used: down } = this.facts.down(set);
-    const share = percent(counts.updated, counts.desired);
     const used = Math.min(1, down / Math.max(1, budget.promised));
     const tile = (word, value, note, part, kind = '') => el('div', { class: `tile ${kind}` },
       el('h2', {}, word), el('p', { class: 'value' }, value), el('p', { class: 'note' }, note),
       part === null ? null : el('div', { class: 'bar' }, el('div', { class: 'bar-part', vars: { width: `${part * 100}%` } })));
     const over = down > budget.promised;
     return [
-      tile('Updated', `${share}%`, `${number(counts.updated)} of ${plural(counts.desired, 'node')}`, counts.desired ? counts.updated / counts.desired : 0),
+      tile('Updated and available', share(counts.updated, counts.desired), `${number(counts.updated)} of ${plural(counts.desired, 'node')}`, counts.desired ? counts.updated / counts.desired : 0),
       tile(title, number(down), `${number(budget.promised)} promised: ${budget.field} ${budget.written}`, used, over ? 'over' : 'budget'),
       ...this.facts.figures(set).map((each) => tile(each.title, each.value, each.note, null)),
     ];
@@ -138,19 +139,21 @@ export class SetView {
 
   /** What nodes wait for: the part of the legend that tells waiting nodes apart. */
   #reasonButtons({ waiting = {} }) {
-    return Object.entries(waiting).map(([reason, count]) => el('button', {
+    const buttons = Object.entries(waiting).map(([reason, count]) => el('button', {
       type: 'button', class: 'by-reason', 'aria-pressed': String(this.route.reason === reason), 'data-reason': reason, title: 'waiting for this', on: { click: () => {
         this.go({ reason: this.route.reason === reason ? '' : reason });
         this.legend.querySelector(`[data-reason="${CSS.escape(reason)}"]`)?.focus();
       } } }, el('span', {}, reason), el('span', { class: 'count' }, number(count))));
+    return buttons.length ? [el('span', { class: 'note' }, 'waiting for'), ...buttons] : [];
   }
 
   #renderChart(set) {
     const curve = this.facts.curve(set);
-    const key = JSON.stringify([curve.history.length, curve.now, curve.forecast?.at(-1), set.counts.desired, set.budget.promised]);
+    const promised = set.budget.field === 'maxSurge' ? 0 : set.budget.promised; // a surge takes no pod down
+    const key = JSON.stringify([curve.history.length, curve.history.at(-1), curve.forecast?.at(-1), set.counts.desired, promised]);
     if (this.drawn === key) return;
     this.drawn = key;
-    this.chart.show({ ...curve, desired: set.counts.desired, promised: set.budget.promised });
+    this.chart.show({ ...curve, desired: set.counts.desired, promised });
   }
 
   #renderStory() {
@@ -172,6 +175,7 @@ export class SetView {
     for (let index = 0; index < fleet.names.length; index += 1) if (fleet.isLeft(index, this.route)) left.push(index);
     this.page = Math.min(this.page, Math.max(0, Math.ceil(left.length / ROWS) - 1));
     const shown = left.slice(this.page * ROWS, (this.page + 1) * ROWS);
+    this.facts.want?.(shown);
     const cells = shown.map((index) => this.facts.row(index));
     renderOnChange(this.tableBody, shown.map((index, at) => [index, fleet.states[index], cells[at]]), () => (shown.length ? shown.map((index, at) => this.#row(index, cells[at]))
       : el('tr', {}, el('td', { colspan: this.facts.columns.length }, 'No node is left: clear the search or choose other states.'))));
