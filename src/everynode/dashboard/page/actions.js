@@ -33,6 +33,7 @@ export class ActionBar {
     const close = el('button', { type: 'button', class: 'action', on: { click: () => this.dialog.close() } }, 'Close');
     this.dialog.replaceChildren(el('h2', { id: 'change-title' }, title), ...children, close);
     if (!this.dialog.open) this.dialog.showModal();
+    (this.dialog.querySelector('input, select, .confirm') ?? close).focus();
   }
 
   /** Ask for the argument of an action. */
@@ -53,7 +54,6 @@ export class ActionBar {
       this.#show(action, field.value.trim());
     } } }, el('p', { class: 'note' }, words[1]), el('label', {}, el('span', {}, action === 'partition' ? 'Nodes or percentage' : 'Revision'), field),
     el('button', { type: 'submit', class: 'main' }, 'Show the change')));
-    field.focus();
   }
 
   /** Show what would change, and let it be confirmed. */
@@ -75,7 +75,6 @@ export class ActionBar {
       this.#open(title, el('p', {}, 'The API server would make this change:'), diffLines(shown.diff),
         shown.warning ? el('p', { class: 'notice' }, shown.warning) : '',
         el('p', { class: 'note' }, 'The same in a terminal:'), command(shown.command), go);
-      go.focus();
     });
   }
 

@@ -45,7 +45,7 @@ class Live {
     top_.replaceChildren(el('a', { class: 'brand', href: '#/' }, 'Everynode'), this.context);
     main.replaceChildren(this.banner, this.place);
     this.place.replaceChildren(el('p', { class: 'hint' }, 'Loading …'));
-    addEventListener('hashchange', () => this.#open(parse(location.hash)));
+    addEventListener('hashchange', () => this.#open(parse(location.hash), true));
     this.#begin();
   }
 
@@ -71,6 +71,7 @@ class Live {
     keep('');
     this.banner.replaceChildren();
     this.place.replaceChildren(el('div', { class: 'card sign-in' }, el('h1', {}, 'Sign in'), tokenForm(message, help, () => this.#begin())));
+    this.place.querySelector('input').focus();
   }
 
   #trouble = (trouble) => {
@@ -81,7 +82,8 @@ class Live {
     }
   };
 
-  #open(route) {
+  /** Open what the URL says; who has come by a link goes on at the beginning of it. */
+  #open(route, follows = false) {
     this.route = route;
     const key = route.set ? setPath(route.set) : '';
     if (this.key === key) {
@@ -92,6 +94,10 @@ class Live {
     this.show = null;
     this.stream?.close();
     this.#trouble(null);
+    if (follows) {
+      scrollTo(0, 0);
+      main.focus();
+    }
     if (route.set) this.#openSet(route.set);
     else this.#openSets();
   }

@@ -75,7 +75,7 @@ export class SetView {
     this.page = before && filter(before) !== filter(route) ? 0 : Math.max(0, (Number(route.page) || 1) - 1);
     const keys = ['', ...Object.keys(this.fleet.labels).sort()];
     renderOnChange(this.group, keys, () => keys.map((key) => el('option', { value: key }, key || 'nothing')));
-    this.group.value = route.group;
+    this.group.value = keys.includes(route.group) ? route.group : '';
     this.group.closest('label').hidden = keys.length < 2;
     if (document.activeElement !== this.search) this.search.value = route.find;
     this.table.open = route.tab === 'table';
@@ -104,7 +104,7 @@ export class SetView {
     this.#speak(set.message);
     renderOnChange(this.tiles, [set.counts, this.facts.down(set), this.facts.figures(set)], () => this.#figures(set));
     this.facts.update(set);
-    renderOnChange(this.legend, [[...this.fleet.tally], this.route.states, this.route.reason, set.waiting], () => [...this.#legendButtons(), ...this.#reasonButtons(set)]);
+    renderOnChange(this.legend, [[...this.fleet.tally], this.route.states, this.route.reason, this.route.find, set.waiting], () => [...this.#legendButtons(), ...this.#reasonButtons(set), this.#clearButton()]);
     this.#renderChart(set);
     this.#renderStory();
     if (this.table.open) this.#renderTable();
@@ -145,6 +145,17 @@ export class SetView {
         this.legend.querySelector(`[data-reason="${CSS.escape(reason)}"]`)?.focus();
       } } }, el('span', {}, reason), el('span', { class: 'count' }, number(count))));
     return buttons.length ? [el('span', { class: 'note' }, 'waiting for'), ...buttons] : [];
+  }
+
+  /** Whatever hides nodes, also a filter that the legend does not show any more, ends with this button. */
+  #clearButton() {
+    const { states, reason, find } = this.route;
+    if (!states.length && !reason && !find) return null;
+    return el('button', { type: 'button', class: 'link', on: { click: () => {
+      this.go({ states: [], reason: '', find: '' });
+      this.search.value = '';
+      this.search.focus();
+    } } }, 'Show all');
   }
 
   #renderChart(set) {
