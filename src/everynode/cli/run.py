@@ -28,7 +28,7 @@ from everynode.kube.client import Client
 from everynode.kube.http.transport import HttpTransport
 from everynode.kube.transport import Transport
 
-DASHBOARD_SHARE: Final = 0.03  # of the time; the controller's work comes first
+DASHBOARD_SHARE: Final = 0.02  # of the time; the controller's work comes first
 _OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _LEASE_NAMESPACE: Final = "everynode-system"
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")

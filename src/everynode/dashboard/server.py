@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import product
@@ -39,6 +39,7 @@ _FIRST_ANSWER: Final = 20.0  # seconds until a set must have been evaluated
 _LIST_PAUSE: Final = 1.0  # seconds between two lists of sets
 _MOST_DIGITS: Final = 18
 _MOST_BODY: Final = 1 << 16
+MOST_CONNECTIONS: Final = 256  # so that those of the controller in the same process remain
 
 
 class Key(NamedTuple):
@@ -261,6 +262,20 @@ def _last_event(request: web.Request) -> int | None:
     return int(text) if known else None
 
 
+class _TooMany(asyncio.Protocol):
+    """A connection too many, which is closed at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()
+
+
+def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.BaseProtocol]:
+    """Return what takes new connections, as long as there are not too many."""
+    server = runner.server
+    assert server is not None
+    return lambda: server() if len(server.connections) < MOST_CONNECTIONS else _TooMany()
+
+
 @asynccontextmanager
 async def serve(
     dashboard: Dashboard,
@@ -283,17 +298,20 @@ async def serve(
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
     await runner.setup()
     watching = asyncio.create_task(dashboard.sets.run())
+    listener: asyncio.Server | None = None
     try:
         try:
-            await web.TCPSite(runner, host, port).start()
+            listener = await asyncio.get_running_loop().create_server(_bounded(runner), host, port)
         except OSError as error:
             raise UserError(
                 f"cannot listen on {host}:{port}: {error.strerror}; choose another {option}"
             ) from None
-        used = int(runner.addresses[0][1])
+        used = int(listener.sockets[0].getsockname()[1])
         listening = None if forwarded else used
         yield used
     finally:
+        if listener is not None:
+            listener.close()
         await runner.cleanup()
         await dashboard.feeds.close()
         watching.cancel()
