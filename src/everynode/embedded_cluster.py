@@ -69,20 +69,20 @@ class EmbeddedCluster:
         trace: TracebackType | None,
     ) -> None:
         """Stop the cluster; all that was in it is gone."""
-        running, self._running = self._started(), None
+        running, self._running = self._require_running(), None
         running.stop()
 
     @property
     def kubeconfig(self) -> Path:
         """The kubeconfig file; it exists while the cluster runs."""
-        return self._started().kubeconfig
+        return self._require_running().kubeconfig
 
     @property
     def url(self) -> str:
         """The URL of the API server."""
-        return self._started().url
+        return self._require_running().url
 
-    def _started(self) -> _Running:
+    def _require_running(self) -> _Running:
         if self._running is None:
             raise RuntimeError("the cluster does not run: use it inside `with EmbeddedCluster()`")
         return self._running

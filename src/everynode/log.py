@@ -100,7 +100,7 @@ class JsonFormat(logging.Formatter):
         traceback = _traceback(self, record)
         if traceback:
             line["traceback"] = traceback
-        return _CONTROLS.sub(_in_json, _encoded(line))
+        return _CONTROLS.sub(_in_json, _encode(line))
 
 
 def set_up(stream: TextIO, clock: Clock, *, style: str = "auto", level: str = "info") -> None:
@@ -135,10 +135,10 @@ def logging_disabled() -> Iterator[None]:
 
 def _fields(record: logging.LogRecord) -> Mapping[str, object]:
     fields: Mapping[str, object] = getattr(record, _FIELDS, {})
-    return {key: _bounded(value) for key, value in fields.items()}
+    return {key: _bound(value) for key, value in fields.items()}
 
 
-def _bounded(value: object) -> object:
+def _bound(value: object) -> object:
     if isinstance(value, int | float):
         return value
     text = str(value)
@@ -151,7 +151,7 @@ def _plain(value: object) -> str:
     return text if simple else _CONTROLS.sub(_in_json, json.dumps(text, ensure_ascii=False))
 
 
-def _encoded(line: dict[str, Any]) -> str:
+def _encode(line: dict[str, Any]) -> str:
     try:
         return msgspec.json.encode(line, enc_hook=str).decode()
     except UnicodeEncodeError:  # a lone surrogate, from bytes that are not UTF-8

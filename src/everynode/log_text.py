@@ -14,10 +14,10 @@ def clean(text: str) -> str:
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     if shown.isprintable():
         return shown
-    return "".join(c if c.isprintable() else _escaped(c) for c in shown)
+    return "".join(c if c.isprintable() else _escape(c) for c in shown)
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode()
 
 

@@ -210,7 +210,7 @@ def schema() -> Object:
 def _own(name: str, at: FieldPath) -> Object:
     info = lookup(name)
     properties = {key: _own_field(field, (*at, key)) for key, field in info.fields.items()}
-    made = _described({"type": "object", "properties": properties}, at)
+    made = _with_description({"type": "object", "properties": properties}, at)
     if at in _DEFAULTS:
         made["default"] = _DEFAULTS[at]
     required = _REQUIRED_IN_LISTS.get(at, info.required)
@@ -223,7 +223,7 @@ def _own(name: str, at: FieldPath) -> Object:
 
 def _own_field(field: FieldInfo, at: FieldPath) -> Object:
     if field.ref == POD_TEMPLATE:
-        return _described(_pod_part(POD_TEMPLATE), at)
+        return _with_description(_pod_part(POD_TEMPLATE), at)
     if field.ref == INT_OR_STRING:
         made: Object = {"x-kubernetes-int-or-string": True}
     elif field.ref and lookup(field.ref).fields:
@@ -246,10 +246,10 @@ def _own_field(field: FieldInfo, at: FieldPath) -> Object:
             made["pattern"] = field.pattern
     if at in _DEFAULTS:
         made["default"] = _DEFAULTS[at]
-    return _described(made, at)
+    return _with_description(made, at)
 
 
-def _described(made: Object, at: FieldPath) -> Object:
+def _with_description(made: Object, at: FieldPath) -> Object:
     words = _WORDS.get(at)
     return {"description": words} | made if words else made
 

@@ -53,6 +53,10 @@ class IntOrPercent(msgspec.Struct, frozen=True, gc=False):
     value: int
     percent: bool = False
 
+    def __str__(self) -> str:
+        """The value as a manifest has it, without quotes: 3 or 10%."""
+        return f"{self.value}%" if self.percent else str(self.value)
+
 
 class UpdateStrategyType(enum.Enum):
     """The type of the update strategy."""

@@ -313,11 +313,11 @@ def _default_pod_requests(spec: Object) -> None:
 
 def _sum_requests(spec: Object, name: str) -> Quantity | None:
     """Return the highest sum of the requests of containers that run at one time, or None."""
-    running = [_requested(c, name) for c in _items(spec, "containers")]
+    running = [_parse_request(c, name) for c in _items(spec, "containers")]
     asked = [amount for amount in running if amount is not None]
     sidecars = peak = ZERO
     for container in _items(spec, "initContainers"):
-        amount = _requested(container, name)
+        amount = _parse_request(container, name)
         if amount is None:
             continue
         asked.append(amount)
@@ -329,7 +329,7 @@ def _sum_requests(spec: Object, name: str) -> Quantity | None:
     return max(sum((a for a in running if a is not None), sidecars), peak)
 
 
-def _requested(container: Object, name: str) -> Quantity | None:
+def _parse_request(container: Object, name: str) -> Quantity | None:
     resources = container.get("resources")
     requests = resources.get("requests") if isinstance(resources, dict) else None
     value = requests.get(name) if isinstance(requests, dict) else None

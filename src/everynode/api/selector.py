@@ -285,7 +285,7 @@ class _Query:
         while (token := self._peek()) != "":
             if token in _SYMBOLS and token != "!":
                 raise SelectorError(f"found '{token}', expected: !, identifier, or 'end of string'")
-            found.append(self._checked())
+            found.append(self._parse_checked())
             token = self._next()
             if token == "":
                 break
@@ -296,7 +296,7 @@ class _Query:
                 raise SelectorError(f"found '{following}', expected: identifier after ','")
         return found
 
-    def _checked(self) -> LabelSelectorRequirement:
+    def _parse_checked(self) -> LabelSelectorRequirement:
         try:
             requirement = self._requirement()
             message = _fault(requirement)

@@ -60,28 +60,28 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 def load(text: bytes | str, *, most_bytes: int = MOST_BYTES, deepest: int = DEEPEST) -> Any:
     """Return the value of the only document in a text; raises YamlError."""
-    raw = _checked(text, most_bytes, deepest)
-    return _guarded(lambda: yaml.load(raw, Loader=_Loader))
+    raw = _decode_within_bounds(text, most_bytes, deepest)
+    return _call_parser(lambda: yaml.load(raw, Loader=_Loader))
 
 
 def load_all(
     text: bytes | str, *, most_bytes: int = MOST_BYTES, deepest: int = DEEPEST
 ) -> list[Any]:
     """Return the values of all documents in a text; raises YamlError."""
-    raw = _checked(text, most_bytes, deepest)
-    return _guarded(lambda: list(yaml.load_all(raw, Loader=_Loader)))
+    raw = _decode_within_bounds(text, most_bytes, deepest)
+    return _call_parser(lambda: list(yaml.load_all(raw, Loader=_Loader)))
 
 
 def compose(
     text: bytes | str, *, most_bytes: int = MOST_BYTES, deepest: int = DEEPEST
 ) -> yaml.Node | None:
     """Return the node tree of the only document, for callers that parse scalars themselves."""
-    raw = _checked(text, most_bytes, deepest)
-    found: yaml.Node | None = _guarded(lambda: yaml.compose(raw, Loader=_Parser))
+    raw = _decode_within_bounds(text, most_bytes, deepest)
+    found: yaml.Node | None = _call_parser(lambda: yaml.compose(raw, Loader=_Parser))
     return found
 
 
-def _checked(text: bytes | str, most_bytes: int, deepest: int) -> str:
+def _decode_within_bounds(text: bytes | str, most_bytes: int, deepest: int) -> str:
     """Return the decoded text if it is within the bounds; raises YamlError."""
     if len(text) > most_bytes:
         raise YamlError(f"it is longer than {most_bytes} bytes")
@@ -91,17 +91,19 @@ def _checked(text: bytes | str, most_bytes: int, deepest: int) -> str:
         raw.encode("utf-8")
     except UnicodeError:
         raise YamlError("invalid UTF-8") from None
-    _guarded(lambda: _Walk(most_bytes * _MOST_EXPANSION, deepest).go(raw))
+    _call_parser(lambda: _Walk(most_bytes * _MOST_EXPANSION, deepest).go(raw))
     return raw
 
 
-def _guarded(read: Callable[[], T]) -> T:
+def _call_parser(read: Callable[[], T]) -> T:
     try:
         return read()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line if error.problem_mark else None
         scanned = isinstance(error, yaml.scanner.ScannerError)
-        raise YamlError(error.problem or "it makes no sense", line=line, scanned=scanned) from None
+        raise YamlError(
+            error.problem or "it cannot be parsed", line=line, scanned=scanned
+        ) from None
     except yaml.YAMLError as error:
         raise YamlError(" ".join(str(error).split())) from None
     except YamlError:
@@ -110,7 +112,7 @@ def _guarded(read: Callable[[], T]) -> T:
         raise YamlError("it is nested too deep") from None
     # Raised for keys that are lists, and for scalars that do not match their tag.
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-        raise YamlError(" ".join(str(error).split()) or "it makes no sense") from None
+        raise YamlError(" ".join(str(error).split()) or "it cannot be parsed") from None
 
 
 class _Walk:

@@ -81,9 +81,9 @@ async def _history(
         click.echo(line, err=True)
     style = Style(sys.stdout)
     if revision is not None:
-        click.echo(template_text(_numbered(revisions, revision, ds.short_name)), nl=False)
+        click.echo(template_text(_revision_by_number(revisions, revision, ds.short_name)), nl=False)
     elif diff:
-        before, after = (_numbered(revisions, number, ds.short_name) for number in diff)
+        before, after = (_revision_by_number(revisions, number, ds.short_name) for number in diff)
         lines = diff_lines(before, after, style)
         click.echo("\n".join(lines) or "No difference.")
     elif output in ("json", "yaml"):
@@ -94,7 +94,9 @@ async def _history(
         click.echo("\n".join(revision_table(revisions, style, now, wide=output == "wide")))
 
 
-def _numbered(revisions: tuple[RevisionInfo, ...], number: int, name: str) -> RevisionInfo:
+def _revision_by_number(
+    revisions: tuple[RevisionInfo, ...], number: int, name: str
+) -> RevisionInfo:
     from everynode.errors import UserError
 
     for each in revisions:

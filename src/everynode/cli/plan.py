@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from everynode.cli.access.completion import complete_daemonset
 from everynode.cli.access.options import ClusterOptions, cluster_options
-from everynode.cli.terminal.output import output_option
+from everynode.cli.terminal.output import forecast_file_options, output_option
 
 
 @click.command("plan")
@@ -44,18 +43,7 @@ from everynode.cli.terminal.output import output_option
     show_default=True,
     help="Let the API server check one pod of the new version; nothing is stored.",
 )
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Also write a page that plays the rollout in a browser, node by node.",
-)
-@click.option(
-    "--svg",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Also write a chart of nodes updated and down over time.",
-)
+@forecast_file_options
 @output_option("json", "yaml", "wide")
 @cluster_options
 def command(*, access: ClusterOptions, output: str, **options: Any) -> None:

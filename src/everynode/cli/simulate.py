@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from everynode.cli.terminal.output import forecast_file_options
 from everynode.errors import UsageError
 
 SEEDS: Final = 100
@@ -90,18 +91,7 @@ _FORECAST_OPTIONS: Final = (
     help="A second forecast beside the first: of another manifest, or with other settings: "
     "maxUnavailable, maxSurge, partition, minReadySeconds, or one of the options above.",
 )
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Also write a page that plays the rollout in a browser, node by node.",
-)
-@click.option(
-    "--svg",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Also write a chart of nodes updated and down over time.",
-)
+@forecast_file_options
 @click.option(
     "--seeds",
     metavar="N",

@@ -1,7 +1,7 @@
 """DryRuns: asks the API server whether it would accept the pods of a target, before one is taken.
 
 A verdict holds for one target while this process leads; the next one asks again. After a refusal
-the dry run is repeated, later and later. Errors of the transport are no verdict.
+the dry run is repeated, later and later. An error of the transport is not a verdict.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def dry_run_request(action: CreatePod, namespace: str) -> Request:
 
 
 def refusal_of(error: KubeError, wanted: Verification) -> str | None:
-    """Return why a pod is refused, empty if it is accepted; None if the answer is no verdict."""
+    """Return why a pod is refused, empty if it is accepted; None if that is not known."""
     match error:
         case AlreadyExists():
             return ""  # admission and validation come first

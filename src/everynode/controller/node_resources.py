@@ -187,12 +187,12 @@ def _allowed_for(pod: NodePod) -> dict[str, int]:
             each.type == _RESIZE_PENDING and each.reason == _INFEASIBLE
             for each in pod.status.conditions
         )
-        containers = [_resized(each, has, infeasible=infeasible) for each in spec.containers]
+        containers = [_with_resize(each, has, infeasible=infeasible) for each in spec.containers]
         spec = msgspec.structs.replace(spec, containers=tuple(containers))
     return {**pod_requests(spec), PODS: 1}
 
 
-def _resized(
+def _with_resize(
     container: RequestingContainer, has: Mapping[str, Amounts], *, infeasible: bool
 ) -> RequestingContainer:
     if container.name not in has:

@@ -80,7 +80,7 @@ def report_rollout(
     """Return what is reported after this status, and the events for what changed."""
     notices = []
     if before.target != target:
-        notices += _started(before, target, status)
+        notices += _start_notices(before, target, status)
         before = ReportedRollout(target)
     complete = before.complete or _is_true(status, COMPLETE)
     if complete and not before.complete:
@@ -116,7 +116,7 @@ def _grown(before: Canary | None, now: Canary | None, target: str) -> list[Notic
     return [Notice("Warning", "CanaryGrew", text)]
 
 
-def _started(before: ReportedRollout, target: str, status: DaemonSetStatus) -> list[Notice]:
+def _start_notices(before: ReportedRollout, target: str, status: DaemonSetStatus) -> list[Notice]:
     text = f"Rolling out revision {target} to {status.desired} nodes"
     started = Notice("Normal", "RolloutStarted", text)
     if not before.target or before.complete:

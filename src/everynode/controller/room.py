@@ -1,8 +1,8 @@
 """Rooms: observes which nodes have room for a pod of the target, before a pod is taken (R4).
 
 Only where the decision asks for it: the requests of the target exceed those of the pod to be taken,
-or the new pod comes beside it. What was observed is kept with the DaemonSet's state; how long it is
-valid is for the decision to say. If the pods of a node cannot be listed, the update goes on without
+or the new pod comes beside it. The observation is kept with the DaemonSet's state; the decision
+knows how long it is valid. If the pods of a node cannot be listed, the update goes on without
 them: at once where a permission is missing, otherwise after a few attempts.
 """
 
@@ -129,7 +129,7 @@ class Rooms:
         except NotLeader:
             raise
         except KubeError as error:
-            return self._failed(state, plan, node, error)
+            return self._room_after_failure(state, plan, node, error)
         self._failures.pop(key, None)
         return build_room(
             seen,
@@ -138,11 +138,11 @@ class Rooms:
             revision=plan.target_hash,
             now=self._clock.now(),
             attempt=_attempt(state.room(node), plan),
-            claimed=self._claimed(state, node, seen),
+            claimed=self._claims_of_others(state, node, seen),
             by_scheduler=self._by_scheduler,
         )
 
-    def _failed(
+    def _room_after_failure(
         self, state: DaemonSetState, plan: Plan, node: str, error: KubeError
     ) -> Room | None:
         key, now = (state.key, node), self._clock.now()
@@ -187,7 +187,9 @@ class Rooms:
 
     # --- Other DaemonSets on the node ------------------------------------------------------------
 
-    def _claimed(self, state: DaemonSetState, node: str, seen: NodeResources) -> Iterator[Requests]:
+    def _claims_of_others(
+        self, state: DaemonSetState, node: str, seen: NodeResources
+    ) -> Iterator[Requests]:
         """Yield what other DaemonSets will request here: pods that they are just replacing.
 
         The first of several that may replace a pod here is allowed for by the others.

@@ -136,7 +136,7 @@ class StatusWriter:
         That also holds before our first write of a term: writes of an earlier term were in the
         cache when this one began. Returns whether the status differs from the one decided last.
         """
-        known = self._known(state)
+        known = self._status_state(state)
         differs = after.status != known.decided
         if known.stale_writes:  # the newer DaemonSet has arrived
             known.stale_writes = 0
@@ -181,7 +181,7 @@ class StatusWriter:
 
     def due_at(self, state: DaemonSetState, status: DaemonSetStatus) -> float | None:
         """When this status is to be written; None if there is nothing to write."""
-        known = self._known(state)
+        known = self._status_state(state)
         known.decided = status
         if status == state.ds.status or known.writing:
             known.counts_since = None
@@ -198,7 +198,7 @@ class StatusWriter:
             known.counts_since = self._clock.now()
         return max(known.next_at, known.counts_at, known.counts_since + COUNTS_DELAY)
 
-    def _known(self, state: DaemonSetState) -> _StatusState:
+    def _status_state(self, state: DaemonSetState) -> _StatusState:
         known = self._statuses.get(state.key)
         if known is None:
             known = self._statuses[state.key] = _StatusState()
@@ -209,7 +209,7 @@ class StatusWriter:
 
         It counts as being written from now on, not from when the coroutine is run.
         """
-        known = self._known(state)
+        known = self._status_state(state)
         known.writing = True
         known.counts_since = None
         known.sent = status

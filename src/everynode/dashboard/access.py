@@ -31,7 +31,7 @@ class Viewer(Protocol):
     stream_seconds: float | None
 
     async def visible(self, sets: Sequence[DaemonSet]) -> list[DaemonSet]:
-        """Return the sets that may be listed; raises Refusal if that is none at all."""
+        """Return the sets that may be listed; raises Refusal if none may be listed."""
         ...
 
     async def check(self, flavour: Flavour, namespace: str, name: str) -> None:

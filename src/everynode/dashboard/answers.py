@@ -125,18 +125,20 @@ def checked(guard: Callable[[], Guard], access: Access) -> Any:
                 request[VIEWER] = await access.viewer(request.headers)
             response = await handler(request)
         except Refusal as refusal:
-            response = _refused(refusal)
+            response = _refusal_response(refusal)
         except KubeError as error:
-            response = _refused(_of_server(error))
+            response = _refusal_response(_of_server(error))
         except web.HTTPException as error:
-            response = _refused(
+            response = _refusal_response(
                 Refusal(error.status, error.reason, "open the dashboard's first page")
             )
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception as error:
             _LOG.error("request failed: %s", describe(error))
-            response = _refused(Refusal(500, "the dashboard failed", "look at what it printed"))
+            response = _refusal_response(
+                Refusal(500, "the dashboard failed", "look at what it printed")
+            )
         if not response.prepared:
             for name, value in HEADERS.items():
                 response.headers.setdefault(name, value)
@@ -145,7 +147,7 @@ def checked(guard: Callable[[], Guard], access: Access) -> Any:
     return check
 
 
-def _refused(refusal: Refusal) -> web.Response:
+def _refusal_response(refusal: Refusal) -> web.Response:
     response = json_answer({"error": refusal.error, "help": refusal.help}, refusal.status)
     if refusal.status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"

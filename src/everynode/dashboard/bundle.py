@@ -55,10 +55,10 @@ def bundle_modules(first: str) -> str:
             imported[name] = [each for _, each in _IMPORT.findall(sources[name])]
             waiting += imported[name]
     order = TopologicalSorter(imported).static_order()
-    return "".join(_scoped(name, sources[name]) for name in order)
+    return "".join(_wrap_module(name, sources[name]) for name in order)
 
 
-def _scoped(name: str, source: str) -> str:
+def _wrap_module(name: str, source: str) -> str:
     body = _IMPORT.sub(lambda found: f"const {found[1]} = module_{found[2]};\n", source)
     names = ", ".join(_EXPORT.findall(body))
     body = _EXPORT.sub("", body)

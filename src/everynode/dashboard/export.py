@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator
 from typing import Any, Final
 
-from everynode.api.daemonset import DaemonSet, Flavour, IntOrPercent
+from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.forecast.answer import Forecast
 from everynode.forecast.curve import thinned
 from everynode.forecast.recording import NodeState, Recording
@@ -75,18 +75,13 @@ def _set_view(answer: Forecast, ds: DaemonSet) -> Object:
         "name": answer.name,
         "budget": {
             "field": "maxSurge" if answer.surging else "maxUnavailable",
-            "written": _written(
+            "written": str(
                 ds.strategy.max_surge if answer.surging else ds.strategy.max_unavailable
             ),
             # With maxSurge the new pod comes before the old one goes: no node may be down.
             "promised": 0 if answer.surging else answer.budget,
         },
     }
-
-
-def _written(amount: IntOrPercent) -> str:
-    """Return an amount as it stands in the manifest."""
-    return f"{amount.value}%" if amount.percent else str(amount.value)
 
 
 def _progress(answer: Forecast, updated: int, down: int) -> Object:

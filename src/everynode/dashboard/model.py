@@ -127,7 +127,7 @@ def set_view(fleet: FleetView, now: float) -> Object:
         "faults": fleet.faults,
         "missing": list(fleet.missing),
         "paused": ds.strategy.paused,
-        "partition": _written_partition(ds),
+        "partition": str(ds.strategy.partition),
         "conditions": [
             {
                 "type": each.type,
@@ -146,11 +146,6 @@ def set_view(fleet: FleetView, now: float) -> Object:
 def _end(fleet: FleetView) -> int:
     """Return how many nodes are updated when the rollout has got as far as was declared."""
     return fleet.counts.desired - fleet.counts.held
-
-
-def _written_partition(ds: DaemonSet) -> str:
-    amount = ds.strategy.partition
-    return f"{amount.value}%" if amount.percent else str(amount.value)
 
 
 def _revision(each: Any) -> Object:

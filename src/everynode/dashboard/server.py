@@ -124,12 +124,12 @@ class Dashboard:
         return await answers.send(request, events, self._clock, viewer.stream_seconds)
 
     async def _set_events(self, viewer: Viewer) -> AsyncIterator[bytes]:
-        told: Object = {}
+        sent: Object = {}
         while True:
             changed = self.sets.changed()
             known = await self._sets_document(viewer)
-            if known != told:
-                told = known
+            if known != sent:
+                sent = known
                 yield encode("sets", self._with_head(known))
                 await self._clock.sleep(_LIST_PAUSE)
             else:

@@ -38,7 +38,7 @@ class SetList(NullObserver):
 
     def share(self, cache: Cache[DaemonSet], watcher: Watcher[Any]) -> None:
         """Show what is in a cache that another keeps up to date by this watch."""
-        cache.subscribe(lambda *_: self._tell())
+        cache.subscribe(lambda *_: self._notify())
         self._caches.append(cache)
         self._watchers.append(watcher)
 
@@ -65,10 +65,10 @@ class SetList(NullObserver):
                 group.create_task(watcher.run())
 
     def watch_trouble(self, resource: Resource, message: str, *, missing: bool) -> None:
-        """Tell of a problem of a watch."""
-        self._tell()
+        """A watch has another problem, or none any more."""
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 

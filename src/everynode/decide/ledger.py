@@ -231,15 +231,15 @@ class Ledger:
 
     def summary(self) -> FleetSummary:
         """Return the counts of the last decision; its cost does not depend on the nodes."""
-        books, plan = self._totals, self.plan
-        sums = books.sums
+        totals, plan = self._totals, self.plan
+        sums = totals.sums
         limits = resolve_limits(plan.ds.strategy, sums.desired)
         limit = limits.max_surge if plan.surging else limits.max_unavailable
         silent = sums.silent_held + sums.silent_unreached
-        asked = self._verification is not None
-        refusal = self._verdict.refusal_of(plan.target_hash) if asked else ""
-        # The answers come by themselves. A node that had no room is only looked at again.
-        verifying = asked and not refusal
+        unverified = self._verification is not None
+        refusal = self._verdict.refusal_of(plan.target_hash) if unverified else ""
+        # These responses come without an event. A node that had no room is merely observed again.
+        verifying = unverified and not refusal
         codes = {self._assessments[name].reason.code for name in self._room_checks}
         checking = bool(codes - {INSUFFICIENT_RESOURCES})
         return FleetSummary(
@@ -249,13 +249,13 @@ class Ledger:
             max_unavailable=limits.max_unavailable,
             held=sums.held,
             not_started=sums.not_started,
-            progressing=books.progressing + (verifying or checking),
+            progressing=totals.progressing + (verifying or checking),
             moving=sums.moving + (verifying or checking),
             as_declared=sums.as_declared,
             silent_held=sums.silent_held,
             silent_unreached=sums.silent_unreached,
             silent_excused=not is_outage(silent, limit=limit, desired=sums.desired),
-            waiting=waiting_nodes(books.waiting, updating=plan.rolling and sums.not_started > 0),
+            waiting=waiting_nodes(totals.waiting, updating=plan.rolling and sums.not_started > 0),
             paused=plan.rolling and plan.ds.strategy.paused,
             on_delete=not plan.rolling,
             port_conflict=sums.port_conflict,

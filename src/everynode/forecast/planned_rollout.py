@@ -132,7 +132,7 @@ class _PlannedRollout(PlayedRollout):
             return nodes
         live = _json(objects.ds)
         await self._create(_without_servers_fields(live), "the DaemonSet as it is was refused")
-        seeding.add_daemonset(self._stored(), live)
+        seeding.add_daemonset(self._stored_daemonset(), live)
         seeding.add_pods(request.timing)
         await self._update(manifest)
         return nodes
@@ -145,7 +145,7 @@ class _PlannedRollout(PlayedRollout):
         except KubeError as error:
             raise ForecastError(f"{refusal}: {error.message}") from None
 
-    def _stored(self) -> Object:
+    def _stored_daemonset(self) -> Object:
         """Return the DaemonSet as the store has it."""
         collection = self._api.store.collection(self._resource.full_name)
         record = collection.get(self._request.namespace, self._name)

@@ -165,7 +165,7 @@ class RolloutTracker:
         node = node_of(pod)
         pods = self.pods.setdefault(node, {})
         before = pods.get(pod.uid)
-        # The containers of a pod that crashes restart without end: that is no progress.
+        # The containers of a pod that crashes restart without end, which is not progress.
         if change.type != "MODIFIED" or before is None or _differs(before, pod):
             self.last_pod_change = self._clock.monotonic()
         if change.type == "DELETED":

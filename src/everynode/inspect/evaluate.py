@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from everynode.api import keys
-from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Flavour, IntOrPercent
+from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Flavour
 from everynode.api.objects import Condition, Node, Pod
 from everynode.api.times import seconds
 from everynode.decide.decision import Decision
@@ -192,7 +192,7 @@ def summarise(ds: DaemonSet) -> FleetView:
         ),
         budget=Budget(
             field="maxSurge" if surging else "maxUnavailable",
-            written=_written(strategy.max_surge if surging else strategy.max_unavailable),
+            written=str(strategy.max_surge if surging else strategy.max_unavailable),
             promised=limits.max_surge if surging else limits.max_unavailable,
             used=0,
         ),
@@ -321,7 +321,7 @@ def _fleet(
         rows=rows,
         target=plan.target_hash,
         images=read_images(ds.template),
-        started=_started(snapshot, plan),
+        started=_rollout_started_at(snapshot, plan),
         per_minute=per_minute,
         seconds_left=_seconds_left(state, counts, per_minute),
         refusal=decided.refusal,
@@ -365,8 +365,8 @@ def _state(
 def _waiting_or_stalled(snapshot: Snapshot, status: DaemonSetStatus, now: float) -> RolloutState:
     """Return whether nothing has moved for so long that it counts as stalled.
 
-    The condition says so for the Advanced kind. The native kind has none: there the last change of
-    a pod tells it by the same rule.
+    The condition says so for the Advanced kind. The native kind has no such condition: there the
+    last change of a pod counts, by the same rule.
     """
     condition = _condition(status, STALLED)
     if condition is not None or snapshot.ds.flavour is Flavour.ADVANCED:
@@ -384,7 +384,7 @@ def _budget(plan: Plan, totals: NodeCounts | None, counts: Counts) -> Budget:
         used = totals.two_pods if totals is not None else 0
         return Budget(
             field="maxSurge",
-            written=_written(strategy.max_surge),
+            written=str(strategy.max_surge),
             promised=limits.max_surge,
             used=used,
         )
@@ -395,14 +395,10 @@ def _budget(plan: Plan, totals: NodeCounts | None, counts: Counts) -> Budget:
         used = count_down(totals.down, totals.unproven, target_proven=proven)
     return Budget(
         field="maxUnavailable",
-        written=_written(strategy.max_unavailable),
+        written=str(strategy.max_unavailable),
         promised=limits.max_unavailable,
         used=used,
     )
-
-
-def _written(amount: IntOrPercent) -> str:
-    return f"{amount.value}%" if amount.percent else str(amount.value)
 
 
 def _pace(plan: Plan, pods: Iterable[Pod], now: float, *, at_once: int) -> float | None:
@@ -431,7 +427,7 @@ def _seconds_left(state: RolloutState, counts: Counts, per_minute: float | None)
     return remaining / per_minute * 60
 
 
-def _started(snapshot: Snapshot, plan: Plan) -> float | None:
+def _rollout_started_at(snapshot: Snapshot, plan: Plan) -> float | None:
     """Return when the rollout began or was complete: since when the condition says so.
 
     Without that condition (another controller is at work) it is the age of the target revision.

@@ -83,8 +83,7 @@ def explain_scope(evaluation: Evaluation, made: Assessment) -> Fact:
 def _partition(strategy: UpdateStrategy, desired: int) -> str:
     amount = strategy.partition
     kept = scaled_value(amount, desired, round_up=False)
-    written = f"{amount.value}%" if amount.percent else str(amount.value)
-    return f"partition {written} keeps {kept} nodes back, the first by name"
+    return f"partition {amount} keeps {kept} nodes back, the first by name"
 
 
 def _revision(evaluation: Evaluation, made: Assessment, row: NodeRow) -> Fact:

@@ -60,7 +60,7 @@ class SnapshotReader:
             )
         options = selected_by(ds)
         if options is None:  # the selector is empty or invalid: the DaemonSet can own nothing
-            return Snapshot(ds, _found(await self._nodes), (), ())
+            return Snapshot(ds, _objects_or_none(await self._nodes), (), ())
         labelled = ListOptions(namespace=ds.namespace, labels=f"{options.labels},{REVISION_HASH}")
         nodes, pods, revisions = await asyncio.gather(
             self._nodes,
@@ -69,7 +69,7 @@ class SnapshotReader:
         )
         return Snapshot(
             ds,
-            _found(nodes),
+            _objects_or_none(nodes),
             None if isinstance(pods, str) else owned_by(ds, pods),
             None if isinstance(revisions, str) else owned_by(ds, revisions),
             tuple([each for each in (nodes, pods, revisions) if isinstance(each, str)]),
@@ -107,7 +107,7 @@ async def list_all(
     raise AssertionError("unreachable")
 
 
-def _found(answer: tuple[T, ...] | str) -> tuple[T, ...] | None:
+def _objects_or_none(answer: tuple[T, ...] | str) -> tuple[T, ...] | None:
     return None if isinstance(answer, str) else answer
 
 

@@ -41,7 +41,7 @@ async def take_over(client: Client, live: Object, wanted: Object, *, dry_run: bo
     Server-side apply cannot do this: it keeps fields of other managers, and the server refuses a
     webhook beside the conversion strategy None. Afterwards the managed fields are removed, so that
     the apply that follows owns them all. The API server itself writes the status, whenever names or
-    versions change: such a write between ours is no reason to stop half-way.
+    versions change: such a write between ours does not stop us half-way.
     """
     replaced = await _patch(client, live, lambda found: _replacement(live, found, wanted), dry_run)
     if not dry_run:

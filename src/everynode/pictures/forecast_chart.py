@@ -35,21 +35,21 @@ class Drawn(msgspec.Struct, frozen=True):
 
 def draw_forecasts(heading: str, drawn: Sequence[Drawn]) -> str:
     """Return the chart of one forecast, or of two side by side."""
-    svg = Svg(heading, " ".join(_described(each, alone=len(drawn) == 1) for each in drawn))
+    svg = Svg(heading, " ".join(_describe(each, alone=len(drawn) == 1) for each in drawn))
     bottom = _draw_head(svg, heading, drawn)
     chart = _Chart(svg, drawn, top=bottom + 42)
     chart.draw()
     return svg.render(chart.bottom + 40)
 
 
-def _described(drawn: Drawn, *, alone: bool) -> str:
+def _describe(drawn: Drawn, *, alone: bool) -> str:
     answer = drawn.answer
     who = "" if alone else f"{drawn.label}: "
-    promised = f"{_promised(answer):,} promised"
+    promised = f"{_promised_down(answer):,} promised"
     return f"{who}{drawn.summary} At most {answer.most_down:,} nodes are down at once, {promised}."
 
 
-def _promised(answer: Forecast) -> int:
+def _promised_down(answer: Forecast) -> int:
     """How many nodes may be down: with maxSurge the new pod comes before the old one goes."""
     return 0 if answer.surging else answer.budget
 
@@ -91,7 +91,7 @@ class _Chart:
         end = 1.02 * max(1.0, *(_end(each) for each in answers))
         self._end = end if end < _SHORT else float(round(end))
         self._total = max(1, *(each.nodes for each in answers))
-        self._most = max(1, *(max(_promised(each), each.most_down) for each in answers))
+        self._most = max(1, *(max(_promised_down(each), each.most_down) for each in answers))
         self._middle = top + _UPPER + 44  # where the lower panel begins
         self.bottom = self._middle + _LOWER
 
@@ -100,22 +100,22 @@ class _Chart:
         self._grid()
         compared = len(self._drawn) > 1
         for number, each in enumerate(self._drawn):
-            curve = self._shown(each.answer.curve)
+            curve = self._round_times(each.answer.curve)
             if not curve:
                 continue
             points = [*thinned(curve, _MOST_POINTS), (self._end, *curve[-1][1:])]
             looks = [_look(number, compared=compared, part=part) for part in (0, 1)]
-            updated = self._steps(points, 1, self._updated)
+            updated = self._steps(points, 1, self._y_of_updated)
             down = self._steps(self._most_down(curve), 2, self._down)
             if not number:
                 colours = [look.removesuffix("-line") for look in looks]
-                self._svg.path(self._closed(updated, self._updated), f"area {colours[0]}")
-                self._svg.path(self._closed(down, self._down), f"area {colours[1]}")
+                self._svg.path(self._close_area(updated, self._y_of_updated), f"area {colours[0]}")
+                self._svg.path(self._close_area(down, self._down), f"area {colours[1]}")
             self._svg.path(updated, f"curve {looks[0]}")
             self._svg.path(down, f"curve thin {looks[1]}")
         self._promises(compared=compared)
 
-    def _shown(self, curve: Sequence[Point]) -> list[Point]:
+    def _round_times(self, curve: Sequence[Point]) -> list[Point]:
         """The curve in whole seconds, unless it is short: milliseconds differ between releases."""
         if self._end < _SHORT:
             return list(curve)
@@ -134,13 +134,13 @@ class _Chart:
                 found.append((begin, 0, most))
         return [*found, (self._end, 0, found[-1][2])]
 
-    def _closed(self, steps: str, y: Callable[[float], float]) -> str:
+    def _close_area(self, steps: str, y: Callable[[float], float]) -> str:
         return f"{steps}V{y(0):.1f}H{self._x(0):.1f}Z"
 
     def _grid(self) -> None:
         svg = self._svg
         for value in sorted({0, round(self._total / 2), self._total}):
-            self._rule(self._updated(value), f"{value:,}")
+            self._rule(self._y_of_updated(value), f"{value:,}")
         self._rule(self._down(0), "0")
         self._rule(self._down(self._most), f"{self._most:,}")
         svg.text(_LEFT, self._top - 10, "nodes updated", "text small bold")
@@ -158,7 +158,7 @@ class _Chart:
         """Draw how many nodes may be down, and say it above the panel."""
         words = []
         for number, each in enumerate(self._drawn):
-            promised = _promised(each.answer)
+            promised = _promised_down(each.answer)
             words.append(f"{'AB'[number]} {promised:,}" if compared else f"{promised:,}")
             y = self._down(promised) - 3  # above the nodes that are down, where there are as many
             colour = _COMPARED[number] if compared else "text"
@@ -181,7 +181,7 @@ class _Chart:
     def _x(self, time: float) -> float:
         return _LEFT + (_RIGHT - _LEFT) * time / self._end
 
-    def _updated(self, value: float) -> float:
+    def _y_of_updated(self, value: float) -> float:
         return self._top + _UPPER * (1 - value / self._total)
 
     def _down(self, value: float) -> float:

@@ -72,7 +72,7 @@ def differences_from_fresh(world: World) -> list[str]:
     _, other = play(plan)
     found = []
     for ds in sorted(cluster.sets.values(), key=lambda ds: ds.name):
-        same = _named(other.record.cluster, ds.name)
+        same = _daemonset_by_name(other.record.cluster, ds.name)
         after = normalised_state(cluster, ds)
         before = normalised_state(other.record.cluster, same) if same is not None else {}
         found += [f"{ds.name}: {text}" for text in differences(before, after)]
@@ -100,7 +100,7 @@ def _last_specs(world: World) -> list[dict[str, Any]]:
     return found
 
 
-def _named(cluster: ClusterState, name: str) -> DaemonSet | None:
+def _daemonset_by_name(cluster: ClusterState, name: str) -> DaemonSet | None:
     return next((ds for ds in cluster.sets.values() if ds.name == name), None)
 
 

@@ -155,7 +155,7 @@ def test_a_pod_that_starts_too_long_is_named() -> None:
 def test_what_is_malformed_is_said_and_stops_nothing() -> None:
     made = assess(make(), see("n1", pod(NEW, failures="seven")))
     assert made.reason.code == reasons.DONE
-    assert made.reason.text == "annotation everynode.io/failures makes no sense: seven"
+    assert made.reason.text == "annotation everynode.io/failures is invalid: seven"
     noted = pod(OLD)
     annotations = msgspec.structs.replace(noted.metadata.annotations, inplace_state="{")
     meta = msgspec.structs.replace(noted.metadata, annotations=annotations)

@@ -34,15 +34,15 @@ def test_a_file_gives_back_the_plan(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"no", "is no replay file"),
-        (b'{"seed": 1}', "is no replay file"),
+        (b"no", "is not a replay file"),
+        (b'{"seed": 1}', "is not a replay file"),
         (b'{"seed":1,"nodes":0,"manifests":[]}', "it needs a node"),
-        (b"[" * 200_000, "is no replay file"),
-        (b'{"seed":1,"nodes":1,"manifests":[' + b'{"a":' * 50_000, "is no replay file"),
-        (b'{"seed":1,"nodes":1,"manifests":[],"name":"\xff"}', "is no replay file"),
-        (b'{"seed":1,"nodes":1,"manifests":[],"name":"\\ud800"}', "is no replay file"),
-        (b'{"seed":1,"nodes":1e999,"manifests":[]}', "is no replay file"),
-        (b"\0", "is no replay file"),
+        (b"[" * 200_000, "is not a replay file"),
+        (b'{"seed":1,"nodes":1,"manifests":[' + b'{"a":' * 50_000, "is not a replay file"),
+        (b'{"seed":1,"nodes":1,"manifests":[],"name":"\xff"}', "is not a replay file"),
+        (b'{"seed":1,"nodes":1,"manifests":[],"name":"\\ud800"}', "is not a replay file"),
+        (b'{"seed":1,"nodes":1e999,"manifests":[]}', "is not a replay file"),
+        (b"\0", "is not a replay file"),
         (b'{"seed":1,"nodes":999999999,"manifests":[]}', "10000 nodes"),
         (b'{"seed":1,"nodes":1,"manifests":[{"apiVersion":"apps/v1"}]}', "a name and a template"),
         (

@@ -121,7 +121,7 @@ def _check_at_most_all(value: Any, path: str) -> FieldErrors:
 
 
 def _is_nonzero(value: Any) -> bool:
-    """Whether an amount is not zero; a string that is no percentage counts as zero."""
+    """Whether an amount is not zero; a string that is not a percentage counts as zero."""
     amount = parse_int_or_percent(value if value is not None else 0)
     if isinstance(amount, IntOrPercent):
         return amount.value != 0

@@ -69,9 +69,11 @@ def answer(path: str, accept: str, kinds: Registry) -> Response | None:
         case ["version"]:
             return _json_response(VERSION)
         case ["api"]:
-            return _aggregated(accept, kinds, core=True) or _json_response(_core_versions())
+            return _aggregated_response(accept, kinds, core=True) or _json_response(
+                _core_versions()
+            )
         case ["apis"]:
-            return _aggregated(accept, kinds, core=False) or _json_response(_groups(kinds))
+            return _aggregated_response(accept, kinds, core=False) or _json_response(_groups(kinds))
         case ["api", version]:
             return _resources(kinds, "", version)
         case ["apis", group]:
@@ -166,7 +168,7 @@ def _subresource(kind: Kind, part: Subresource) -> Object:
     return entry
 
 
-def _aggregated(accept: str, kinds: Registry, *, core: bool) -> Response | None:
+def _aggregated_response(accept: str, kinds: Registry, *, core: bool) -> Response | None:
     """Return aggregated discovery if the client accepts it."""
     version = Accept(accept).preferred_version("APIGroupDiscoveryList", _AGGREGATED_VERSIONS)
     if version is None:

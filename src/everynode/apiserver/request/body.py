@@ -74,7 +74,7 @@ class BodyKind(ServedKind, Protocol):
 
 
 class NestedKind(msgspec.Struct, frozen=True):
-    """The BodyKind of bodies that are no resource, such as Binding and DeleteOptions."""
+    """The BodyKind of bodies that are not resources, such as Binding and DeleteOptions."""
 
     group: str
     version: str
@@ -181,7 +181,7 @@ def _require_type_meta(request: ApiRequest) -> None:
             text = request.http.body.decode(errors="replace")
             raise bad_request(
                 f"the object provided is unrecognized (must be of type {request.kind.kind}): "
-                f"Object '{name}' is missing in '{text}' ({_shortened(text)})"
+                f"Object '{name}' is missing in '{text}' ({_shorten(text)})"
             )
     if sent.api_version != request.kind.api_version:
         raise bad_request(
@@ -214,11 +214,11 @@ def decode_body(
         else:
             obj, found = field_validation.convert_object(value, object_type)
     except field_validation.BodyTypeError as error:
-        raise _cannot_be_handled(type_meta, body_kind, str(error)) from None
+        raise _cannot_be_handled_error(type_meta, body_kind, str(error)) from None
     problems += found
     if problems and validation == STRICT:
         why = f"strict decoding error: {', '.join(problems)}"
-        raise _cannot_be_handled(type_meta, body_kind, why)
+        raise _cannot_be_handled_error(type_meta, body_kind, why)
     obj["apiVersion"], obj["kind"] = type_meta
     return obj, problems if validation == WARN else []
 
@@ -229,26 +229,26 @@ def _decode(body: bytes, media: str, kind: ServedKind) -> tuple[Any, list[str]]:
         try:
             return protobuf.decode(body), []
         except protobuf.ProtobufError as error:
-            raise _unrecognized(kind, str(error), _shortened_hex(body)) from None
+            raise _unrecognized_error(kind, str(error), _shorten_hex(body)) from None
     if media == YAML:
         try:
             value, duplicates = yaml_body.parse_yaml(body)
         except yaml_body.YamlBodyError as error:
-            raise _unrecognized(kind, str(error), _shortened_hex(body)) from None
+            raise _unrecognized_error(kind, str(error), _shorten_hex(body)) from None
         return value, _duplicate_keys_message(duplicates)
     try:
         return parse_json(body), []
     except JsonSyntaxError as error:
-        shown = _shortened(body.decode(errors="replace") or "<empty>")
+        shown = _shorten(body.decode(errors="replace") or "<empty>")
         why = f"couldn't get version/kind; json parse error: {error}"
-        raise _unrecognized(kind, why, shown) from None
+        raise _unrecognized_error(kind, why, shown) from None
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]} ..."
 
 
-def _shortened_hex(body: bytes) -> str:
+def _shorten_hex(body: bytes) -> str:
     return body.hex() if len(body) <= _MAX_SHOWN else f"{body[:_MAX_SHOWN].hex()} ..."
 
 
@@ -263,12 +263,12 @@ def _api_version(kind: ServedKind) -> str:
 def _check_type_meta(value: Any, kind: ServedKind) -> tuple[str, str]:
     """Return apiVersion and kind of an object; raises 400 if they are not the endpoint's."""
     if not isinstance(value, dict):
-        raise _unrecognized(kind, "couldn't get version/kind; the body is not an object", "")
+        raise _unrecognized_error(kind, "couldn't get version/kind; the body is not an object", "")
     expected = _api_version(kind)
     sent = value.get("apiVersion") or expected
     name = value.get("kind") or kind.kind
     if not isinstance(sent, str) or not isinstance(name, str):
-        raise _unrecognized(kind, "apiVersion and kind must be texts", "")
+        raise _unrecognized_error(kind, "apiVersion and kind must be texts", "")
     if (sent, name) == (expected, kind.kind) or name == kind.kind == _ANY_VERSION_KIND:
         return sent, name
     group, slash, version = sent.rpartition("/")
@@ -278,15 +278,15 @@ def _check_type_meta(value: Any, kind: ServedKind) -> tuple[str, str]:
     else:
         home = kind.group.partition(".")[0] or "core"
         why = f"converting ({version}.{name}) to ({home}.{kind.kind}): unknown conversion"
-    raise _cannot_be_handled((sent, name), kind, why)
+    raise _cannot_be_handled_error((sent, name), kind, why)
 
 
-def _unrecognized(kind: ServedKind, why: str, shown: str) -> StatusError:
+def _unrecognized_error(kind: ServedKind, why: str, shown: str) -> StatusError:
     prefix = f"the object provided is unrecognized (must be of type {kind.kind})"
     return bad_request(f"{prefix}: {why} ({shown})")
 
 
-def _cannot_be_handled(type_meta: tuple[str, str], kind: ServedKind, why: str) -> StatusError:
+def _cannot_be_handled_error(type_meta: tuple[str, str], kind: ServedKind, why: str) -> StatusError:
     api_version, name = type_meta
     version = api_version.rpartition("/")[2]
     return bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')

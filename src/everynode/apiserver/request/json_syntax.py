@@ -107,18 +107,18 @@ def _go_error_message(text: str, error: json.JSONDecodeError) -> str:
     else:
         known = (words for start, words in _GO_MESSAGES.items() if error.msg.startswith(start))
         where = next(known, error.msg)
-    return f"invalid character {_quoted(text[at])} {where}"
+    return f"invalid character {_quote(text[at])} {where}"
 
 
-def _quoted(char: str) -> str:
+def _quote(char: str) -> str:
     return f"'{_ESCAPED.get(char, char)}'"
 
 
 def _literal_error(text: str, literal: str) -> str:
     for have, want in zip(text, literal, strict=False):
         if have != want:
-            where = f"in literal {literal} (expecting {_quoted(want)})"
-            return f"invalid character {_quoted(have)} {where}"
+            where = f"in literal {literal} (expecting {_quote(want)})"
+            return f"invalid character {_quote(have)} {where}"
     return "unexpected end of JSON input"
 
 

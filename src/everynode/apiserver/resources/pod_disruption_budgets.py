@@ -117,11 +117,11 @@ def _disruption_condition(allowed: int, generation: int) -> Object:
 
 def _desired_healthy(spec: Object, expected: int) -> int:
     if "maxUnavailable" in spec:
-        return max(0, expected - _scaled(spec["maxUnavailable"], expected))
-    return _scaled(spec.get("minAvailable", 1), expected)
+        return max(0, expected - _number_of_pods(spec["maxUnavailable"], expected))
+    return _number_of_pods(spec.get("minAvailable", 1), expected)
 
 
-def _scaled(value: object, total: int) -> int:
+def _number_of_pods(value: object, total: int) -> int:
     amount = parse_int_or_percent(value)
     return scaled_value(amount, total, round_up=True) if isinstance(amount, IntOrPercent) else 0
 

@@ -136,14 +136,14 @@ class _Builder:
 
     def _kind(self, field: FieldInfo) -> Any:
         if field.ref:
-            return self._named(field.ref)
+            return self._type_by_name(field.ref)
         if field.type == "array":
             return list[self._kind(field.items)] if field.items else list[Any]  # type: ignore[misc]
         if field.type == "object":
             return dict[str, self._kind(field.values) if field.values else Any]  # type: ignore[misc]
         return _scalar(field.type, field.format)
 
-    def _named(self, name: str) -> Any:
+    def _type_by_name(self, name: str) -> Any:
         special = _SPECIAL.get(name)
         if special is not None:
             return special

@@ -84,7 +84,7 @@ class TypeNode:
         return self.fields.get(key, self.values)
 
 
-def _untyped(*, atomic: bool) -> TypeNode:
+def _untyped_node(*, atomic: bool) -> TypeNode:
     type_node = TypeNode(scalar=ANY)
     type_node.is_list = type_node.is_map = True
     type_node.atomic = atomic
@@ -92,8 +92,8 @@ def _untyped(*, atomic: bool) -> TypeNode:
     return type_node
 
 
-ATOMIC_ANY: Final = _untyped(atomic=True)  # any value; replaced, not merged
-DEDUCED: Final = _untyped(atomic=False)  # any value; maps merge, lists are atomic
+ATOMIC_ANY: Final = _untyped_node(atomic=True)  # any value; replaced, not merged
+DEDUCED: Final = _untyped_node(atomic=False)  # any value; maps merge, lists are atomic
 DEDUCED.items = ATOMIC_ANY
 
 

@@ -132,7 +132,7 @@ class Watch:
             return True
         self._position += 1
         self._version = change.record.version
-        self._accepted = self._selected(change)
+        self._accepted = self._select(change)
         if self._accepted is None:
             return False
         self.wake()
@@ -206,7 +206,7 @@ class Watch:
                 break
             self._position += len(changes)
             self._version = changes[-1].version
-            shown = [found for change in changes if (found := self._selected(change)) is not None]
+            shown = [found for change in changes if (found := self._select(change)) is not None]
             events = [(kind, self._form.one(record)) for kind, record in shown]
         return events
 
@@ -232,7 +232,7 @@ class Watch:
         self._version = max(self._version, self._store.durable)
         return [("BOOKMARK", self._form.bookmark(self._version, initial_end=False))]
 
-    def _selected(self, change: Change) -> SelectedChange | None:
+    def _select(self, change: Change) -> SelectedChange | None:
         """Translate a change to what a client sees that knows only the selected objects.
 
         An object that starts to match is ADDED, one that no longer matches is DELETED (with its

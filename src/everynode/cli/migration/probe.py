@@ -63,12 +63,12 @@ class ControllerProbe:
 
     async def controller_answers(self) -> bool:
         """Whether a controller has seen all DaemonSets of the kind as they are now."""
-        async with self._created() as probe:
+        async with self._temporary_daemonset() as probe:
             return await self._is_observed(probe)
 
     async def controller_sees_pods(self) -> bool:
         """Whether the controller has seen all pods and revisions of the namespace as they are."""
-        async with self._created() as probe:
+        async with self._temporary_daemonset() as probe:
             if not await self._is_observed(probe):
                 return False
             made = [
@@ -127,7 +127,7 @@ class ControllerProbe:
         }
 
     @asynccontextmanager
-    async def _created(self) -> AsyncIterator[Object]:
+    async def _temporary_daemonset(self) -> AsyncIterator[Object]:
         """Create the DaemonSet, and delete it at the end."""
         body = {
             "apiVersion": self._resource.api_version,

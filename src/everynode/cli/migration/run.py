@@ -322,7 +322,7 @@ class Migration:
 
     async def _pods(self, daemonset: Object) -> list[Object]:
         """Read the metadata of all pods that the selector matches."""
-        options = self._selected(daemonset)
+        options = self._selector_options(daemonset)
         found: list[Object] = []
         token = ""
         while True:
@@ -335,10 +335,10 @@ class Migration:
                 return found
 
     async def _revisions(self, daemonset: Object) -> list[ControllerRevision]:
-        options = self._selected(daemonset)
+        options = self._selector_options(daemonset)
         return await self._client.read_all(REVISIONS, _decode_revision, options=options)
 
-    def _selected(self, daemonset: Object) -> ListOptions:
+    def _selector_options(self, daemonset: Object) -> ListOptions:
         """What the selector matches, in the namespace."""
         flavour = self._flavour if _is(daemonset, self._source) else OTHER[self._flavour]
         ds = decode_daemonset(msgspec.json.encode(daemonset), flavour=flavour)

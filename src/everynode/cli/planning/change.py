@@ -104,7 +104,7 @@ def apply_flags(ds: Object, flags: Flags) -> Object:
 
 
 def changed_fields(before: Object, after: Object) -> list[ChangedField]:
-    """Return the fields of the spec that differ, by path; what means the same is no difference."""
+    """Return the fields of the spec that differ in meaning, by path."""
     return sorted(_differences(_comparable(before), _comparable(after), ""))
 
 

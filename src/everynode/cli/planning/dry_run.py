@@ -39,7 +39,7 @@ def pod_to_try(before: Evaluation, first: str) -> Verification | None:
 
 
 async def try_pod(client: Client, wanted: Verification, namespace: str) -> DryRun:
-    """Create the pod with dryRun=All; a lacking right or a broken server is no refusal."""
+    """Create the pod with dryRun=All; a lacking right or a broken server is not a refusal."""
     node = wanted.action.node
     try:
         await client.write(dry_run_request(wanted.action, namespace), bytes)

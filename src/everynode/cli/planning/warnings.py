@@ -63,14 +63,14 @@ def _node_warnings(before: Evaluation) -> Iterator[Warning]:
     silent = [name for name, node in sorted(before.nodes.items()) if node.ready == "Unknown"]
     sick = [name for name, node in sorted(before.nodes.items()) if node.ready == "False"]
     if silent:
-        text = f"{_named(silent)} not reached: the kubelet is silent; updated when back"
+        text = f"{_list_names(silent)} not reached: the kubelet is silent; updated when back"
         yield Warning("nodes", text)
     if sick:
-        text = f"{_named(sick)} NotReady: the plan assumes that no pod becomes Ready there"
+        text = f"{_list_names(sick)} NotReady: the plan assumes that no pod becomes Ready there"
         yield Warning("nodes", text)
 
 
-def _named(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     return f"{', '.join(names[:_SHOWN])}{more} {'is' if len(names) == 1 else 'are'}"
 

@@ -48,7 +48,7 @@ def fleet_picture(
 
 
 def one_line(fleet: FleetView) -> str:
-    """Return how a rollout stands in one line, for output that is no terminal."""
+    """Return how a rollout stands in one line, for output that is not a terminal."""
     counts = fleet.counts
     numbers = {
         "updating": counts.updating,

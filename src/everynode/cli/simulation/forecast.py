@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from everynode.api.daemonset import DaemonSet, IntOrPercent, RollingUpdateType, UpdateStrategyType
+from everynode.api.daemonset import DaemonSet, RollingUpdateType, UpdateStrategyType
 from everynode.api.versions import decode_daemonset
 from everynode.cli.terminal.chart import MARGIN, WIDTH, draw
 from everynode.cli.terminal.text import (
@@ -148,12 +148,12 @@ def strategy_text(ds: DaemonSet) -> str:
     surging = strategy.max_surge.value > 0
     parts = ["InPlaceIfPossible" if in_place else "RollingUpdate"]
     parts.append(
-        f"maxSurge {_amount(strategy.max_surge)}"
+        f"maxSurge {strategy.max_surge}"
         if surging
-        else f"maxUnavailable {_amount(strategy.max_unavailable)}"
+        else f"maxUnavailable {strategy.max_unavailable}"
     )
     if strategy.partition.value:
-        parts.append(f"partition {_amount(strategy.partition)}")
+        parts.append(f"partition {strategy.partition}")
     if strategy.selector is not None:
         parts.append("a selector")
     if strategy.paused:
@@ -161,10 +161,6 @@ def strategy_text(ds: DaemonSet) -> str:
     if ds.min_ready_seconds:
         parts.append(f"minReadySeconds {ds.min_ready_seconds}")
     return ", ".join(parts)
-
-
-def _amount(amount: IntOrPercent) -> str:
-    return f"{amount.value}%" if amount.percent else str(amount.value)
 
 
 def summary(answer: Forecast) -> str:

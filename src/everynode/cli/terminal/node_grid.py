@@ -61,7 +61,7 @@ class NodeGrid:
                 self._stream.flush()
                 self._drawn = [caption]
             return
-        lines = [*self._rows(marks), *self._wrapped(caption)]
+        lines = [*self._rows(marks), *self._wrap(caption)]
         if lines == self._drawn:
             return
         if self._drawn:
@@ -78,7 +78,7 @@ class NodeGrid:
 
     def note(self, text: str) -> None:
         """Print an indented remark that stays, wrapped on a terminal."""
-        lines = self._wrapped(text) if self._is_terminal else [text]
+        lines = self._wrap(text) if self._is_terminal else [text]
         self.say("\n".join(f"{_INDENT}{line}" for line in lines))
 
     def title(self, text: str, note: str = "") -> None:
@@ -104,7 +104,7 @@ class NodeGrid:
         """How many marks fit on a line."""
         return max(1, min(_ROW, self._width() // 2))
 
-    def _wrapped(self, text: str) -> list[str]:
+    def _wrap(self, text: str) -> list[str]:
         return textwrap.wrap(text, self._width())
 
     def _width(self) -> int:

@@ -1,8 +1,9 @@
-"""Output for programs: the option -o, and documents as JSON and YAML."""
+"""Output for programs and for browsers: their options, and documents as JSON and YAML."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +22,15 @@ def output_option(*formats: str) -> Decorator:
         callback=lambda context, parameter, value: value or "",
         help=f"Print for programs{wide}; the fields are in docs/command-line.md.",
     )
+
+
+def forecast_file_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command that forecasts a rollout --html and --svg: files to write it to."""
+    path = click.Path(dir_okay=False, path_type=Path)
+    html = "Also write a page that plays the rollout in a browser, node by node."
+    svg = "Also write a chart of nodes updated and down over time."
+    with_svg = click.option("--svg", type=path, metavar="FILE", help=svg)(function)
+    return click.option("--html", type=path, metavar="FILE", help=html)(with_svg)
 
 
 def print_document(document: Any, form: str) -> None:

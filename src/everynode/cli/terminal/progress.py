@@ -54,10 +54,10 @@ class Progress:
         self._stream.flush()
 
     def _text(self, done: int, note: str) -> str:
-        parts = [f"{done:,} of {self._total:,} {self._what}", note, self._left(done)]
+        parts = [f"{done:,} of {self._total:,} {self._what}", note, self._describe_time_left(done)]
         return " · ".join(part for part in parts if part)
 
-    def _left(self, done: int) -> str:
+    def _describe_time_left(self, done: int) -> str:
         """Estimate of the time left at the pace so far; empty in the first two seconds."""
         gone = self._clock.monotonic() - self._began
         if not done or done >= self._total or gone < 2.0:

@@ -81,7 +81,7 @@ def _condition_rows(pod: SimulatedPod, phase: str, *, started: bool) -> list[Con
     containers = _containers_ready(pod, phase)
     rows = [
         ("PodReadyToStartContainers", sandbox, "", ""),
-        _initialized(pod, phase),
+        _initialized_condition(pod, phase),
         _ready(pod, containers),
         ("ContainersReady", *containers),
         ("PodScheduled", "True", "", ""),
@@ -96,7 +96,7 @@ def _condition_rows(pod: SimulatedPod, phase: str, *, started: bool) -> list[Con
     return rows
 
 
-def _initialized(pod: SimulatedPod, phase: str) -> ConditionRow:
+def _initialized_condition(pod: SimulatedPod, phase: str) -> ConditionRow:
     if pod.initialized or phase == "Succeeded":
         return "Initialized", "True", "", ""
     missing = [each.spec.name for each in pod.init_containers if not each.ended]
@@ -176,7 +176,7 @@ def _state(container: SimulatedContainer, pod: SimulatedPod) -> Object:
     if container.waiting is not None and not container.ended:
         return {"waiting": {"reason": container.waiting[0], "message": container.waiting[1]}}
     if container.termination is not None:
-        return {"terminated": _terminated(container.termination)}
+        return {"terminated": _terminated_state(container.termination)}
     reason = (
         "ContainerCreating" if not pod.init_containers or pod.initialized else "PodInitializing"
     )
@@ -189,10 +189,10 @@ def _last_state(container: SimulatedContainer) -> Object:
         if container.waiting is None or container.ended
         else container.termination or container.last_termination
     )
-    return {} if last is None else {"terminated": _terminated(last)}
+    return {} if last is None else {"terminated": _terminated_state(last)}
 
 
-def _terminated(termination: Termination) -> Object:
+def _terminated_state(termination: Termination) -> Object:
     return {
         "exitCode": termination.exit_code,
         "reason": termination.reason,

@@ -139,7 +139,7 @@ def build_conditions(summary: FleetSummary, text: str) -> tuple[Condition, ...]:
         _progressing(summary, text),
         _available(summary),
         _complete(summary, text),
-        _paused(summary),
+        _paused_condition(summary),
         *((_ready(summary, text), _reconciling(summary, text)) if summary.advanced else ()),
         _surge_cannot_fit(summary),
         _faulty(summary),
@@ -148,7 +148,7 @@ def build_conditions(summary: FleetSummary, text: str) -> tuple[Condition, ...]:
 
 
 class StallCheck(msgspec.Struct, frozen=True):
-    """What tells when an update is stalled; of a fleet that is neither ready nor moving."""
+    """When an update counts as stalled: the limit for a fleet that is neither ready nor moving."""
 
     after: float  # seconds without a movement; infinite where the spec asks for the wait
     reason: str
@@ -156,7 +156,7 @@ class StallCheck(msgspec.Struct, frozen=True):
 
 
 def stall_check(summary: FleetSummary, text: str) -> StallCheck | None:
-    """Return how to tell when this fleet is stalled; None while it is ready or moves.
+    """Return when this fleet counts as stalled; None while it is ready or moves.
 
     `text` is that of `describe_fleet`.
     """
@@ -178,11 +178,11 @@ def add_stalled(
     """
     stalls_at = None if check is None else _quiet_since(stored) + check.after
     if check is None or stalls_at is None or stalls_at > now:
-        said, wake_at = _NOT_STALLED, None if stalls_at == math.inf else stalls_at
+        stalled, wake_at = _NOT_STALLED, None if stalls_at == math.inf else stalls_at
     else:
-        said, wake_at = _condition(STALLED, True, check.reason, check.message), None
+        stalled, wake_at = _condition(STALLED, True, check.reason, check.message), None
         stored = tuple(_as_stalled(each) if each.type == READY else each for each in stored)
-    return merge_conditions((said,), stored, now), wake_at
+    return merge_conditions((stalled,), stored, now), wake_at
 
 
 def _quiet_since(stored: Iterable[Condition]) -> float:
@@ -196,14 +196,14 @@ def _as_stalled(ready: Condition) -> Condition:
 
 
 def merge_conditions(
-    said: Iterable[Condition], observed: Sequence[Condition], now: float
+    current: Iterable[Condition], observed: Sequence[Condition], now: float
 ) -> tuple[Condition, ...]:
     """Return the conditions to store: ours updated, those of other clients unchanged, in order.
 
     A condition with the same status, reason and message is kept as observed. lastTransitionTime
     changes only with the status.
     """
-    ours = {each.type: each for each in said}
+    ours = {each.type: each for each in current}
     written = []
     for old in observed:
         renewed = ours.pop(old.type, None)
@@ -246,7 +246,7 @@ def _complete(summary: FleetSummary, text: str) -> Condition:
     if summary.complete:
         return _condition(COMPLETE, True, "AllNodesUpdated", text)
     reason = "RollingOut" if summary.progressing else _blocking_reason(summary)
-    return _condition(COMPLETE, False, reason, _updated(summary))
+    return _condition(COMPLETE, False, reason, _describe_updated(summary))
 
 
 def _ready(summary: FleetSummary, text: str) -> Condition:
@@ -282,10 +282,12 @@ def _available(summary: FleetSummary) -> Condition:
     )
 
 
-def _paused(summary: FleetSummary) -> Condition:
+def _paused_condition(summary: FleetSummary) -> Condition:
     if not summary.paused:
         return _NOT_PAUSED
-    message = f"{_updated(summary)}; the others stay as they are until the update is resumed"
+    message = (
+        f"{_describe_updated(summary)}; the others stay as they are until the update is resumed"
+    )
     return _condition(PAUSED, True, "Paused", message)
 
 
@@ -326,13 +328,16 @@ def _blocking_reason(summary: FleetSummary) -> str:
     return "Held" if summary.held else _WAITING
 
 
-def _updated(summary: FleetSummary) -> str:
+def _describe_updated(summary: FleetSummary) -> str:
     return f"{summary.done} of {summary.desired} nodes are updated and available"
 
 
 def _complete_text(summary: FleetSummary) -> str:
     """Return the text of a complete fleet; nodes that should have no pod may still wait."""
-    parts = [_updated(summary), *(f"besides them {part}" for part in _waiting_part(summary))]
+    parts = [
+        _describe_updated(summary),
+        *(f"besides them {part}" for part in _waiting_part(summary)),
+    ]
     return "; ".join([*parts, *_removing_part(summary)])
 
 
@@ -349,7 +354,7 @@ def _reverted_part(summary: FleetSummary) -> list[str]:
 
 
 def _removing_part(summary: FleetSummary) -> list[str]:
-    """Return how many pods go because the template does not want them: no budget holds for them."""
+    """Return how many pods go because the template does not want them, without a budget."""
     if not summary.removing:
         return []
     why = "nodeSelector, affinity or taints"
@@ -385,8 +390,8 @@ def _count(summary: FleetSummary) -> str:
         else "to come": summary.not_started,
         "held": summary.held,
     }
-    said = [f"{number} {what}" for what, number in numbers.items() if number or what == _DONE]
-    return f"of {_count_nodes(summary.desired)} {', '.join(said)}"
+    parts = [f"{number} {what}" for what, number in numbers.items() if number or what == _DONE]
+    return f"of {_count_nodes(summary.desired)} {', '.join(parts)}"
 
 
 def _count_nodes(number: int) -> str:

@@ -88,7 +88,7 @@ def has_room_afterwards(message: str, gives_way: Pod) -> bool:
     try:
         requested, used, limited = (_amounts(found[name]) for name in _QUOTA.groupindex)
         return bool(requested) and all(
-            used[name] - _returned(gives_way, name) + amount <= limited[name]
+            used[name] - _released_quota(gives_way, name) + amount <= limited[name]
             for name, amount in requested.items()
         )
     except (KeyError, QuantityError):
@@ -101,7 +101,7 @@ def _amounts(text: str) -> dict[str, Quantity]:
     return {name.strip(): parse_quantity(value.strip()) for name, _, value in pairs}
 
 
-def _returned(pod: Pod, resource: str) -> Quantity:
+def _released_quota(pod: Pod, resource: str) -> Quantity:
     """Return how much of a quota's resource the end of this pod gives back, at least."""
     if resource in _ONE_POD:
         return _ONE

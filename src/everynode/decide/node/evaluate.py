@@ -198,9 +198,7 @@ def _annotation_fault(pod: Pod) -> str:
     if not (noted.failures or noted.inplace_state or noted.inplace_state_old):
         return ""
     if not is_record_valid(pod):
-        return (
-            f"annotation everynode.io/failures makes no sense: {pod.metadata.annotations.failures}"
-        )
+        return f"annotation everynode.io/failures is invalid: {noted.failures}"
     return state_fault(pod)
 
 

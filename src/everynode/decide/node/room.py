@@ -1,8 +1,8 @@
 """Room (R4): whether a node has room for a pod of the target, before its old pod is taken.
 
 What the other pods of a node request is not watched. The controller observes it when it matters,
-and the decision takes what it observed as an input. An observation of which nothing more is known
-than that it failed stops no update.
+and the decision takes what it observed as an input. If the observation fails,
+the update goes on without it.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class Room(msgspec.Struct, frozen=True):
         With surge no pod goes first (empty), and the pod itself has to be allowed for.
         """
         if self.unknown or not self.allocatable:
-            return ()  # a node that has not reported its size yet is no full one
+            return ()  # the node has not reported its size yet
         others = [amounts for uid, amounts in self.own.items() if uid != gives_way]
         used = add_amounts((self.used, *others))
         replaced = self.own.get(gives_way, {})
         wanted = {
             name: amount
             for name, amount in self.requests.items()
-            # A resource that the old pod got from elsewhere (dynamic allocation) is no matter here.
+            # A resource that the old pod got from elsewhere (dynamic allocation) is left out.
             if name in self.allocatable or name not in replaced
         }
         if not gives_way:

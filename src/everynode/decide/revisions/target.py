@@ -98,7 +98,7 @@ def read_revision(stored: ControllerRevision, ds_uid: str = "") -> Revision | Fi
 
 
 def read_without_template(stored: ControllerRevision, ds_uid: str) -> Revision:
-    """Return a revision whose data is no template: only its name, hash and annotations are known.
+    """Return a revision whose data is not a template: its name, hash and annotations are known.
 
     It can only be the target, because pods of the target are built from the DaemonSet's spec.
     """

@@ -318,7 +318,7 @@ def _is_url(url: str, *, schemes: Sequence[str] = ("http", "https")) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a bracket that is not closed, a port that is no number
+    except ValueError:  # a bracket that is not closed, a port that is not a number
         return False
 
 

@@ -53,7 +53,7 @@ class Connector:
                     return await self._open_connection(self._server, self._tls, name=self._name)
                 return await self._connect_through(self._proxy)
         except (HttpError, OSError) as error:  # TimeoutError is one
-            raise self._failed(describe_failure(error)) from error
+            raise self._connect_error(describe_failure(error)) from error
 
     @property
     def _name(self) -> str:
@@ -73,12 +73,16 @@ class Connector:
 
     async def _connect_through(self, proxy: SplitResult) -> Connection:
         if proxy.scheme not in _PORTS:
-            raise self._failed(f"proxies of {proxy.scheme}:// are not supported, use http://")
+            raise self._connect_error(
+                f"proxies of {proxy.scheme}:// are not supported, use http://"
+            )
         tls = ssl.create_default_context() if proxy.scheme == "https" else None
         try:
             connection = await self._open_connection(proxy, tls, name=proxy.hostname or "")
         except OSError as error:
-            raise self._failed(f"cannot reach the proxy: {_system_message(error)}") from error
+            raise self._connect_error(
+                f"cannot reach the proxy: {_system_message(error)}"
+            ) from error
         if self._tls is None:
             return connection
         try:
@@ -97,10 +101,10 @@ class Connector:
         response = await connection.send(request, head_only=True)
         if not 200 <= response.status < 300:
             reason = "".join(filter(str.isprintable, response.reason))[:_MAX_REASON]
-            raise self._failed(f"the proxy refused: {response.status} {reason}".strip())
+            raise self._connect_error(f"the proxy refused: {response.status} {reason}".strip())
         if response.extra_data or connection.closed:
             # In TLS the client sends first, so these bytes come from the proxy itself.
-            raise self._failed("the proxy sent more than its answer to CONNECT")
+            raise self._connect_error("the proxy sent more than its answer to CONNECT")
 
     def _proxy_headers(self) -> tuple[tuple[str, str], ...]:
         if self._proxy is None or self._proxy.username is None:
@@ -108,7 +112,7 @@ class Connector:
         pair = f"{unquote(self._proxy.username)}:{unquote(self._proxy.password or '')}"
         return (("Proxy-Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),)
 
-    def _failed(self, what: str) -> TransportError:
+    def _connect_error(self, what: str) -> TransportError:
         return TransportError(f"{host_and_port(self._server)}: {what}", sent=False)
 
 

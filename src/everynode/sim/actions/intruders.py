@@ -36,7 +36,7 @@ async def _claim_from_elsewhere(ctx: ActionContext, action: Action) -> None:
     target = _newest_revision(ctx)
     if target is None:
         return
-    await _create(ctx, REVISIONS, _forged(ds, target, name=f"{target.metadata.name}-x"))
+    await _create(ctx, REVISIONS, _forge_revision(ds, target, name=f"{target.metadata.name}-x"))
     node, hash = str(action.args["node"]), target.metadata.labels[keys.REVISION_HASH]
     await _create(ctx, PODS, _pod(ds, node, {keys.REVISION_HASH: hash}))
     await _create(ctx, PODS, _pod(ds, node, {keys.PULL_POD_OWNER: ds.uid}, controls=False))
@@ -49,7 +49,7 @@ async def _forge_target(ctx: ActionContext, action: Action) -> None:
     if ds is None or target is None:
         return
     name, namespace = target.metadata.name, ds.namespace
-    made = _forged(ds, target, name=name)
+    made = _forge_revision(ds, target, name=name)
     await ctx.client.write(verbs.delete(REVISIONS, name, namespace=namespace), bytes)
     await ctx.client.write(verbs.create(REVISIONS, made, namespace=namespace), bytes)
 
@@ -64,7 +64,7 @@ async def _create(ctx: ActionContext, resource: Resource, body: Object) -> None:
     await ctx.client.write(verbs.create(resource, body, namespace=ELSEWHERE), bytes)
 
 
-def _forged(ds: DaemonSet, target: ControllerRevision, *, name: str) -> Object:
+def _forge_revision(ds: DaemonSet, target: ControllerRevision, *, name: str) -> Object:
     data: Object = msgspec.json.decode(bytes(target.data))
     data["spec"]["template"]["spec"]["containers"][0]["image"] = IMAGE
     meta = target.metadata

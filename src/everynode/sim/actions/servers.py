@@ -62,7 +62,7 @@ async def _downgrade(ctx: ActionContext, seconds: float, templates: _Templates) 
 async def _grow_templates(ctx: ActionContext, action: Action) -> None:
     """A newer server serves a default that only the next release of Everynode knows."""
     for kind in (_NATIVE, _ADVANCED):
-        for record in _stored(ctx, kind):
+        for record in _stored_records(ctx, kind):
             old: Object = msgspec.json.decode(record.body)["spec"]["template"]
             new = msgspec.json.decode(grown(msgspec.json.encode(old)))
             _store_template(ctx, kind, record.name, old, new)
@@ -71,7 +71,7 @@ async def _grow_templates(ctx: ActionContext, action: Action) -> None:
 def _store_defaults(ctx: ActionContext) -> _Templates:
     """Store every template with its defaults, as a server does whose table has grown."""
     found = {}
-    for record in _stored(ctx, _ADVANCED):
+    for record in _stored_records(ctx, _ADVANCED):
         old: Object = msgspec.json.decode(record.body)["spec"]["template"]
         new = msgspec.to_builtins(default_template(msgspec.to_builtins(old)))
         _store_template(ctx, _ADVANCED, record.name, old, new)
@@ -79,7 +79,7 @@ def _store_defaults(ctx: ActionContext) -> _Templates:
     return found
 
 
-def _stored(ctx: ActionContext, kind: str) -> list[Record]:
+def _stored_records(ctx: ActionContext, kind: str) -> list[Record]:
     return list(ctx.world.api.store.collection(kind).scan())
 
 
@@ -101,7 +101,7 @@ def _store_template(
 
 async def _remove_crd(ctx: ActionContext, action: Action) -> None:
     """Remove the CRD with all its objects, then install both again."""
-    kept = [msgspec.json.decode(each.body) for each in _stored(ctx, _ADVANCED)]
+    kept = [msgspec.json.decode(each.body) for each in _stored_records(ctx, _ADVANCED)]
     await ctx.client.write(verbs.delete(CRDS, CRD), bytes)
     await ctx.world.clock.sleep(action.seconds)
     await _until_accepted(ctx, lambda: ctx.client.write(verbs.create(CRDS, crd()), bytes))

@@ -78,7 +78,7 @@ class BadVersion(Check):
         if oracle.at_target(pod) or self._is_excused(commit, pod, oracle.ds):
             return
         course.hurt[node_of(pod)] = commit.version
-        if len(course.hurt) <= _allowed(oracle):
+        if len(course.hurt) <= _allowed_down(oracle):
             return
         if _works(oracle):
             course.works = True
@@ -131,7 +131,7 @@ class BadVersion(Check):
             if ds is None:
                 continue
             oracle = Oracle(cluster, ds, EPOCH + until + ahead)
-            most = max(most, _allowed(oracle))
+            most = max(most, _allowed_down(oracle))
             if cluster.version < course.since:
                 continue
             course.works = course.works or _works(oracle)
@@ -151,7 +151,7 @@ class BadVersion(Check):
             until = cluster.time
 
 
-def _allowed(oracle: Oracle) -> int:
+def _allowed_down(oracle: Oracle) -> int:
     return 0 if oracle.surging else oracle.limit
 
 

@@ -91,7 +91,7 @@ def _check_successor(oracle: Oracle, pod: Pod) -> str:
     if due > oracle.now:
         return f"L4: a pod was created {due - oracle.now:.1f} s too soon after one that ended"
     failures = max(_count(oracle, each) for each in ended)
-    if _noted(pod)[0] < failures:
+    if _read_failures(pod)[0] < failures:
         return f"L4: a pod was created that does not know of {failures} failures before it"
     return ""
 
@@ -109,13 +109,13 @@ def _pause_after(oracle: Oracle, ended: Pod, node: Node | None) -> float:
 
 def _count(oracle: Oracle, pod: Pod) -> int:
     """How many pods failed in a row, this one included; the lowest number that is consistent."""
-    number, target = _noted(pod)
+    number, target = _read_failures(pod)
     born = seconds(pod.metadata.creation_timestamp) or 0.0
     forgotten = {target} != oracle.targets or _ended_at(pod) - born >= _QUIET
     return 1 if forgotten else number + 1
 
 
-def _noted(pod: Pod) -> tuple[int, str]:
+def _read_failures(pod: Pod) -> tuple[int, str]:
     number, _, target = pod.metadata.annotations.failures.partition("@")
     return (int(number), target) if number.isdecimal() else (0, "")
 

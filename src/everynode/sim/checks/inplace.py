@@ -52,7 +52,7 @@ class InPlace(Check):
         old, new = found.get(before.hash), found.get(after.hash)
         if old is None or new is None:
             return
-        if _fixed(old) != _fixed(new):
+        if _fixed_fields(old) != _fixed_fields(new):
             yield "its revision differs from the one before in more than images"
         asked = _metadata(new, "annotations").get(keys.RESTARTED_AT)
         if asked not in (None, _metadata(old, "annotations").get(keys.RESTARTED_AT)):
@@ -70,7 +70,7 @@ class InPlace(Check):
 
 
 @lru_cache(maxsize=256)
-def _fixed(template: bytes) -> dict[str, Any]:
+def _fixed_fields(template: bytes) -> dict[str, Any]:
     """A template without the fields that may change in place."""
     made: dict[str, Any] = msgspec.json.decode(canonical_template(template))
     made.pop("metadata", None)
@@ -88,7 +88,7 @@ def _state(pod: Pod) -> dict[str, Any]:
     return _decode(pod.metadata.annotations.inplace_state or "{}")
 
 
-def _promised(pod: Pod) -> bool:
+def _has_next_images(pod: Pod) -> bool:
     """Whether the resize that came first recorded that image changes follow."""
     return bool(_state(pod).get("nextContainerImages"))
 
@@ -129,7 +129,7 @@ def _image_changed_with_open_gate(before: Pod, after: Pod) -> bool:
 
 def _image_changed_without_revision(before: Pod, after: Pod) -> bool:
     same = after.hash == before.hash
-    return _images_changed(before, after) and same and not _promised(before)
+    return _images_changed(before, after) and same and not _has_next_images(before)
 
 
 def _changed_while_terminating(before: Pod, after: Pod) -> bool:

@@ -27,12 +27,12 @@ def normalised_state(cluster: ClusterState, ds: DaemonSet) -> NormalisedState:
     """The pods of a DaemonSet by node, with the fields that two runs can be compared by."""
     oracle = Oracle(cluster, ds, 0.0)
     return {
-        node: sorted((_shown(oracle, pod) for pod in pods), key=repr)
+        node: sorted((_normalise_pod(oracle, pod) for pod in pods), key=repr)
         for node, pods in sorted(oracle.pods.items())
     }
 
 
-def _shown(oracle: Oracle, pod: Pod) -> tuple[object, ...]:
+def _normalise_pod(oracle: Oracle, pod: Pod) -> tuple[object, ...]:
     template = oracle.templates.get(pod.hash)
     labels = {key: text for key, text in pod.metadata.labels.items() if key not in _OWN}
     return (

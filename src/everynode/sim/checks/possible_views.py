@@ -79,7 +79,7 @@ def possible_views(record: WorldRecord, commit: Commit) -> Iterator[tuple[Cluste
             yield cluster, cluster.version
             if cluster.version <= known_versions.highest:
                 break
-    yield from _mixed(states, known_versions, commit.actor)
+    yield from _mixed_states(states, known_versions, commit.actor)
 
 
 class _KnownVersions:
@@ -104,7 +104,7 @@ def _kind_of_set(commit: Commit) -> str:
     return f"daemonsets.{owner.group}" if owner is not None else ""
 
 
-def _mixed(
+def _mixed_states(
     states: StateHistory, known_versions: _KnownVersions, actor: str
 ) -> Iterator[tuple[ClusterState, int]]:
     parts = (

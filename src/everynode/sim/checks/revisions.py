@@ -101,7 +101,9 @@ class Revisions(Check):
         owner = made.metadata.controller
         if owner is None or self._disturbed():
             return
-        if made.revision < max(each.revision for each in _owned(self.record.cluster, owner.uid)):
+        if made.revision < max(
+            each.revision for each in _revisions_of(self.record.cluster, owner.uid)
+        ):
             yield f"{made.metadata.name} became the target and others have higher numbers"
 
     def _check_source(self, commit: Commit, made: ControllerRevision) -> Iterable[str]:
@@ -166,7 +168,7 @@ def _note(revision: ControllerRevision, key: str) -> str:
     return revision.metadata.annotations.get(key, "")
 
 
-def _owned(cluster: ClusterState, uid: str) -> list[ControllerRevision]:
+def _revisions_of(cluster: ClusterState, uid: str) -> list[ControllerRevision]:
     found = []
     for each in cluster.revisions.values():
         owner = each.metadata.controller
@@ -176,14 +178,16 @@ def _owned(cluster: ClusterState, uid: str) -> list[ControllerRevision]:
 
 
 def _keeps(cluster: ClusterState, uid: str, wanted: bytes) -> bool:
-    found = (revision_template(bytes(each.data)) for each in _owned(cluster, uid))
+    found = (revision_template(bytes(each.data)) for each in _revisions_of(cluster, uid))
     return any(canonical_template(template) == wanted for template in found)
 
 
 def _may_name(cluster: ClusterState, made: ControllerRevision, named: str, uid: str) -> bool:
     """Whether most pods carried that revision in this state, counting the target's pods or not."""
     mine = made.metadata.labels.get(keys.REVISION_HASH, "")
-    known = [each.metadata.labels.get(keys.REVISION_HASH, "") for each in _owned(cluster, uid)]
+    known = [
+        each.metadata.labels.get(keys.REVISION_HASH, "") for each in _revisions_of(cluster, uid)
+    ]
     pods = [pod for pod in cluster.pods.values() if _is_of(pod, uid)]
     for hashes in ([*known, mine], [each for each in known if each != mine]):
         carried = Counter(pod.hash for pod in pods if pod.hash in hashes)

@@ -359,7 +359,7 @@ class Recount:
             left = {sums for sums in tried if _between(rest, sums, top)}
             if len(left) > _MAX_SUMS:
                 return ""
-        return "" if left else f"{_named(counts)} were never true together"
+        return "" if left else f"{_describe_counts(counts)} were never true together"
 
     def _others(self, changed: Iterable[str]) -> list[Sums]:
         """The possible sums of all unchanged nodes; some pods may become available just now."""
@@ -406,5 +406,5 @@ def _between(low: Sums, sums: Sums, high: Sums) -> bool:
     return all(map(le, low, sums)) and all(map(le, sums, high))
 
 
-def _named(counts: Sums) -> str:
+def _describe_counts(counts: Sums) -> str:
     return ", ".join(f"{count} {name}" for count, name in zip(counts, COUNT_NAMES, strict=True))

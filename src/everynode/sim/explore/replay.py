@@ -44,11 +44,11 @@ def load(path: Path) -> Plan:
         why = getattr(error, "strerror", None) or error
         raise ReplayError(f"cannot read {path}: {why}") from None
     if len(content) > _MOST_BYTES:
-        raise ReplayError(f"{path} is no replay file: it is longer than {_MOST_BYTES} bytes")
+        raise ReplayError(f"{path} is not a replay file: it is longer than {_MOST_BYTES} bytes")
     try:
         plan = decode(content)
     except (ValueError, RecursionError) as error:
-        raise ReplayError(f"{path} is no replay file: {error}") from None
+        raise ReplayError(f"{path} is not a replay file: {error}") from None
     wrong = next(filter(None, _faults(plan)), "")
     if wrong:
         raise ReplayError(f"{path} cannot be played: {wrong}")
@@ -67,21 +67,21 @@ def _faults(plan: Plan) -> Iterator[str]:
     for manifest in plan.manifests:
         if manifest.get("apiVersion") not in DAEMONSET_RESOURCES:
             yield f"apiVersion {manifest.get('apiVersion')!r} has no DaemonSet"
-        elif not _named(manifest.get("metadata")) or not _templated(manifest.get("spec")):
+        elif not _has_name(manifest.get("metadata")) or not _has_template(manifest.get("spec")):
             yield "a DaemonSet needs a name and a template"
     for action in plan.actions:
         if action.name not in KNOWN:
-            yield f"{action.name!r} is nothing that can happen"
+            yield f"{action.name!r} is not an action or a fault"
         else:
             yield argument_error(action, controllers=plan.controllers)
 
 
-def _named(metadata: object) -> bool:
+def _has_name(metadata: object) -> bool:
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return isinstance(name, str) and bool(name)
 
 
-def _templated(spec: object) -> bool:
+def _has_template(spec: object) -> bool:
     return isinstance(spec, dict) and isinstance(spec.get("template"), dict)
 
 

@@ -53,7 +53,7 @@ def _watch_of(request: Request) -> tuple[str, str]:
     return request.path, next((value for key, value in request.query if key == "labelSelector"), "")
 
 
-def _known(delivered_versions: Sequence[tuple[float, int]], before: float) -> int:
+def _newest_delivered(delivered_versions: Sequence[tuple[float, int]], before: float) -> int:
     """The newest version that was delivered before a time."""
     for time, version in reversed(delivered_versions):
         if time <= before:
@@ -284,14 +284,14 @@ class FaultyTransport:
         before = self.clock.monotonic() - _THINKING
         delivered_versions = self._delivered
         found = {
-            kind: _known(delivered_versions.get(watch, ()), before)
+            kind: _newest_delivered(delivered_versions.get(watch, ()), before)
             for watch, kind in self._watched.items()
         }
         if request.path.endswith("/status") and resource_of_path(request.path) == "daemonsets":
             counted = before - _COUNTING
             for watch, kind in self._watched.items():
                 if kind == "pods":
-                    found[kind] = _known(delivered_versions.get(watch, ()), counted)
+                    found[kind] = _newest_delivered(delivered_versions.get(watch, ()), counted)
         return found
 
     # --- The end -------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def _containers(time: float, **fields: Any) -> Action:
     return at(time, "apply", spec={"template": {"spec": spec}})
 
 
-def _annotated(manifest: Object, **annotations: str) -> Object:
+def _annotate(manifest: Object, **annotations: str) -> Object:
     metadata = {**manifest["metadata"], "annotations": annotations}
     return {**manifest, "metadata": metadata}
 
@@ -62,13 +62,13 @@ def _resources(cpu: str) -> Object:
     return {"requests": {"cpu": cpu, "memory": "64Mi"}, "limits": {"cpu": cpu, "memory": "64Mi"}}
 
 
-def _resized() -> Object:
+def _resizable_daemonset() -> Object:
     made = daemonset(rolling={"rollingUpdateType": _IN_PLACE, "maxUnavailable": 1})
     made["spec"]["template"]["spec"]["containers"][0]["resources"] = _resources("100m")
     return made
 
 
-def _sized(cpu: str) -> Object:
+def _sized_container(cpu: str) -> Object:
     return {"name": "agent", "image": "agent:v1", "resources": {"requests": {"cpu": cpu}}}
 
 
@@ -117,7 +117,7 @@ _ALL: Final = {
     ),
     "in-place-resize": _scenario(
         "more CPU and a new image in the pods that are there",
-        _resized(),
+        _resizable_daemonset(),
         _containers(8.0, image=_V2, resources=_resources("200m")),
     ),
     "partition": _scenario(
@@ -150,7 +150,9 @@ _ALL: Final = {
     ),
     "full-node": _scenario(
         "a node that has no room for the new pod keeps the old one until there is room",
-        daemonset(rolling={"maxUnavailable": 1}, template={"containers": [_sized("100m")]}),
+        daemonset(
+            rolling={"maxUnavailable": 1}, template={"containers": [_sized_container("100m")]}
+        ),
         at(6.0, "fill-node", 10.0, node=1, free=20),
         at(8.0, "set-requests", cpu="150m"),
     ),
@@ -188,7 +190,7 @@ _ALL: Final = {
     ),
     "pre-pull": _scenario(
         "images are fetched ahead of the update, while most nodes are held",
-        _annotated(
+        _annotate(
             daemonset(rolling={"maxUnavailable": 1, "partition": 2}),
             **{keys.PREDOWNLOAD_PARALLELISM: "2"},
         ),

@@ -81,7 +81,7 @@ def _condition(rng: random.Random, time: float, nodes: int) -> list[Action]:
     return [_at(time, "write-status", status={}, condition="Tended")]
 
 
-def _relabelled(rng: random.Random, time: float, nodes: int) -> list[Action]:
+def _relabel(rng: random.Random, time: float, nodes: int) -> list[Action]:
     return [_at(time, "relabel-pod", node=rng.randrange(nodes), keep=True)]
 
 
@@ -115,7 +115,7 @@ _VARIATIONS: Final[tuple[Variation, ...]] = (
     _variable,
     _status,
     _condition,
-    _relabelled,
+    _relabel,
     _terminating_orphan,
     _node_pool,
     _node_pool,
