@@ -50,7 +50,10 @@ def test_a_file_gives_back_the_plan(seed: int, tmp_path: Path) -> None:
             "a name and a template",
         ),
         (b'{"seed":1,"nodes":1,"manifests":[{"apiVersion":"v1"}]}', "has no DaemonSet"),
-        (b'{"seed":1,"nodes":1,"manifests":[],"happenings":[{"what":"fly"}]}', "'fly' is nothing"),
+        (
+            b'{"seed":1,"nodes":1,"manifests":[],"happenings":[{"what":"fly"}]}',
+            "'fly' is not an action",
+        ),
         (
             b'{"seed":1,"nodes":1,"manifests":[],"happenings":[{"what":"crash","args":{"index":"x"}}]}',
             "the arguments of 'crash'",
