@@ -39,7 +39,7 @@ _RAISE_QUOTA: Final = "raise the quota, or lower what the template requests"
 
 
 @dataclass(slots=True)
-class _Asked:
+class _TargetDryRuns:
     """The dry runs of one target so far."""
 
     revision: str
@@ -56,34 +56,34 @@ class DryRuns:
         self._clock = clock
         self._queue = queue
         self._reporter = reporter
-        self._asked: dict[str, _Asked] = {}  # by DaemonSet
+        self._runs: dict[str, _TargetDryRuns] = {}  # by DaemonSet
 
     def forget(self, state: DaemonSetState) -> None:
         """The DaemonSet is gone."""
-        self._asked.pop(state.key, None)
+        self._runs.pop(state.key, None)
 
     def clock_set_back(self, by: float) -> None:
         """Keep the remaining waits although the wall clock was set back."""
-        for asked in self._asked.values():
-            asked.failures.clock_set_back(by)
+        for runs in self._runs.values():
+            runs.failures.clock_set_back(by)
 
     def due_at(self, state: DaemonSetState, wanted: Verification) -> float | None:
         """Return when the dry run may be started; None while one is under way."""
         if state.verifying:
             return None
-        asked = self._asked.get(state.key)
-        same = asked is not None and asked.revision == wanted.action.revision
-        return asked.failures.retry_at if asked is not None and same else 0.0
+        runs = self._runs.get(state.key)
+        same = runs is not None and runs.revision == wanted.action.revision
+        return runs.failures.retry_at if runs is not None and same else 0.0
 
     def start(self, state: DaemonSetState, wanted: Verification) -> Coroutine[None, None, None]:
         """Count the dry run as under way, and return it to be run."""
-        asked = self._asked.get(state.key)
-        if asked is None or asked.revision != wanted.action.revision:
-            asked = self._asked[state.key] = _Asked(wanted.action.revision)
+        runs = self._runs.get(state.key)
+        if runs is None or runs.revision != wanted.action.revision:
+            runs = self._runs[state.key] = _TargetDryRuns(wanted.action.revision)
         state.verifying = True
-        return self._run(state, wanted, asked)
+        return self._run(state, wanted, runs)
 
-    async def _run(self, state: DaemonSetState, wanted: Verification, asked: _Asked) -> None:
+    async def _run(self, state: DaemonSetState, wanted: Verification, runs: _TargetDryRuns) -> None:
         try:
             refusal = await self._ask(state, wanted)
         except NotLeader:
@@ -91,11 +91,11 @@ class DryRuns:
         finally:
             state.verifying = False
         if refusal is not None:
-            state.verdict = Verdict(asked.revision, refusal)
+            state.verdict = Verdict(runs.revision, refusal)
         if refusal:
             self._reporter.target_refused(state, refusal)
         if refusal is None or refusal:
-            asked.failures.add(self._clock.now(), _REPEATED)
+            runs.failures.add(self._clock.now(), _REPEATED)
         self._queue.add(state.key)
 
     async def _ask(self, state: DaemonSetState, wanted: Verification) -> str | None:

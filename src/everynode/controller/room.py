@@ -209,7 +209,7 @@ class Rooms:
 
 
 def _attempt(last: Room | None, plan: Plan) -> int:
-    """Return how often in a row a node is observed that has no room, with this time."""
+    """Return how often in a row a node without room is observed, this time included."""
     if last is None or last.revision != plan.target_hash or last.has_room(surging=plan.surging):
         return 1
     return last.attempt + 1

@@ -19,19 +19,13 @@ from everynode.apiserver.schema.type_tree import ANY, ATOMIC, BOOLEAN, NUMBER, S
 
 def merge(live: Any, applied: Any, type_node: TypeNode | None) -> Any:
     """Merge an applied value into the live one; nothing is removed or changed in place."""
-    if type_node is None:
+    if type_node is None or not isinstance(live, dict | list) or not _is_granular(live, type_node):
         return applied
     if isinstance(live, dict) and isinstance(applied, dict):
-        if type_node.is_map and not type_node.atomic and (live or applied):
-            return _merge_maps(live, applied, type_node)
-    elif isinstance(live, list) and isinstance(applied, list):
-        if type_node.is_list and type_node.list_type != ATOMIC and (live or applied):
-            return _merge_lists(live, applied, type_node)
-    elif (
-        applied is None and isinstance(live, dict | list) and live and _is_granular(live, type_node)
-    ):
-        return live
-    return applied
+        return _merge_maps(live, applied, type_node)
+    if isinstance(live, list) and isinstance(applied, list):
+        return _merge_lists(live, applied, type_node)
+    return live if live and applied is None else applied
 
 
 def _is_granular(value: Any, type_node: TypeNode) -> bool:
