@@ -9,7 +9,7 @@ from everynode.sim.plans.generate import generate_plan
 from everynode.sim.plans.plan import Plan
 from everynode.sim.world import play
 
-LISTED = [f"F{number}" for number in range(1, 57) if number != 53]
+LISTED = [f"F{number}" for number in range(1, 58) if number != 53]
 
 
 def test_every_fault_of_the_list_has_a_name() -> None:

@@ -1,4 +1,4 @@
-"""The table of faults F1 to F56 (docs/rules.md): what can go wrong, and how a seed draws it.
+"""The table of faults F1 to F57 (docs/rules.md): what can go wrong, and how a seed draws it.
 
 Each entry has a number, a title, the action it is counted by, and a function that draws one such
 action. There are several tables. Seeds draw from them by position, so the order of entries must
@@ -207,6 +207,13 @@ def _fill(rng: random.Random, at: float, nodes: int) -> Action:
     return Action("fill-node", at=at, seconds=round(rng.uniform(20.0, 300.0), 2), args=args)
 
 
+def _skew(rng: random.Random, at: float, nodes: int) -> Action:
+    # Not far ahead: a new process counts times in the future from its own start, and so writes a
+    # status at rest. tests/sim/health_plans.py has nodes that are an hour ahead.
+    args = {"node": rng.randrange(nodes), "by": rng.choice((-3600, -300, -40, 40))}
+    return Action("skew-node", at=at, args=args)
+
+
 # --- The tables -----------------------------------------------------------------------------------
 
 # Drawn by nearly every seed.
@@ -325,6 +332,9 @@ MAINTENANCE_FAULTS: Final = (
 # Foreign pods that take what a node has.
 FULL_NODE: Final = Fault("F56", "a node is full", _fill, "fill-node")
 
+# The clock of a node is ahead or behind from some time on. It stays wrong when the faults end.
+SKEWED_CLOCK: Final = Fault("F57", "the clock of a node is wrong", _skew, "skew-node")
+
 ALL_FAULTS: Final = (
     *COMMON_FAULTS,
     *PROCESS_FAULTS,
@@ -332,4 +342,5 @@ ALL_FAULTS: Final = (
     REFUSED_VERSION,
     *MAINTENANCE_FAULTS,
     FULL_NODE,
+    SKEWED_CLOCK,
 )

@@ -20,6 +20,7 @@ from everynode.sim.faults.catalogue import (
     PROCESS_FAULTS,
     PROTECTED,
     REFUSED_VERSION,
+    SKEWED_CLOCK,
     STUCK_PULL_PODS,
 )
 from everynode.sim.plans.manifests import daemonset
@@ -40,6 +41,7 @@ _WITH_STUCK_PULL_PODS: Final = 0.06
 _WITH_REFUSED_VERSION: Final = 0.08
 _WITH_MAINTENANCE: Final = 0.1
 _WITH_FULL_NODES: Final = 0.12
+_WITH_SKEWED_CLOCKS: Final = 0.08
 _HOOKS_UNANSWERED: Final = 0.5
 
 
@@ -61,6 +63,7 @@ def generate_plan(seed: int) -> Plan:
     actions += _refused_version(seed, nodes)
     actions += _maintenance(seed, nodes)
     actions += _full_nodes(seed, nodes)
+    actions += _skewed_clocks(seed, nodes)
     if hooked:
         times = [rng.uniform(10.0, _DISTURBED) for _ in range(5)]
         actions += [Action("release-hooks", at=round(t, 2)) for t in times]
@@ -84,7 +87,8 @@ def generate_plan(seed: int) -> Plan:
 
 def _clock_lead(actions: list[Action]) -> float:
     """Seconds by which clocks jump ahead: their timestamps lie in the future for as long."""
-    jumps = [float(each.args["by"]) for each in actions if each.name == "clock-jump"]
+    jumping = ("clock-jump", "skew-node")
+    jumps = [float(each.args["by"]) for each in actions if each.name in jumping]
     return sum(by for by in jumps if by > 0.0)
 
 
@@ -222,6 +226,15 @@ def _full_nodes(seed: int, nodes: int) -> list[Action]:
         at = round(rng.uniform(3.0, _DISTURBED), 2)
         found.append(Action("set-requests", at=at, args={"cpu": cpu}))
     return found
+
+
+def _skewed_clocks(seed: int, nodes: int) -> list[Action]:
+    """The clocks of one or two nodes are wrong from some time on."""
+    rng = random.Random(f"{seed}/node clocks")
+    if rng.random() > _WITH_SKEWED_CLOCKS:
+        return []
+    times = [round(rng.uniform(0.0, _DISTURBED), 2) for _ in range(rng.choice((1, 1, 2)))]
+    return [SKEWED_CLOCK.draw(rng, at, nodes) for at in times]
 
 
 def _unanswered_hooks(rng: random.Random) -> list[Action]:
