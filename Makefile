@@ -21,7 +21,9 @@ $(RUNNING): requirements/run.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt || { echo "pip cannot install; its reason is above. Behind a proxy set HTTPS_PROXY, with a mirror of PyPI set PIP_INDEX_URL, and try again"; exit 1; }
 	@echo "../../../../src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/everynode.pth"
-	@printf '#!/bin/sh\nexec "$$(dirname "$$(readlink -f "$$0")")/python" -P -m everynode "$$@"\n' > $(BIN)/everynode && chmod +x $(BIN)/everynode
+	@printf '%s\n' '#!/bin/sh' 'here=$$(dirname "$$(readlink -f "$$0")")' \
+		'[ -x "$$here/python" ] || { echo "everynode: the Python of $$here is gone: make clean, then make venv" >&2; exit 1; }' \
+		'exec "$$here/python" -P -m everynode "$$@"' > $(BIN)/everynode && chmod +x $(BIN)/everynode
 	@touch $@
 
 $(STAMP): $(RUNNING) requirements/dev.txt pyproject.toml
