@@ -33,7 +33,7 @@ from everynode.cli.serving import event_loop
 from everynode.clock import SystemClock
 from everynode.controller.run import GC_THRESHOLD, Controller, ControllerOptions
 from everynode.dashboard.server import Dashboard, serve
-from everynode.inspect.shared import SharedCaches
+from everynode.inspect.shared_caches import SharedCaches
 from everynode.kube.auth.kubeconfig import load_cluster_config
 from everynode.kube.client import Client
 from everynode.kube.http.transport import HttpTransport

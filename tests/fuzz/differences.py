@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.fuzz.requests import Asked
+from tests.fuzz.requests import DrawnRequest
 
 
 @dataclass(frozen=True)
 class Exchange:
     """Both answers to one request, without what is different in every run."""
 
-    asked: Asked
+    asked: DrawnRequest
     real: tuple[int, Any]
     ours: tuple[int, Any]
 

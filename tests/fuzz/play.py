@@ -17,7 +17,7 @@ from everynode.apiserver.storage.sqlite import SqliteJournal
 from everynode.apiserver.storage.store import Store
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream
-from tests.fuzz.requests import TABLE, Asked
+from tests.fuzz.requests import TABLE, DrawnRequest
 from tests.fuzz.runs import EndlessError, bounded
 from tests.support.api_client import Cluster
 
@@ -67,7 +67,7 @@ class World:
         if self.journal is not None:
             await self.journal.close()
 
-    async def ask(self, asked: Asked) -> Response:
+    async def ask(self, asked: DrawnRequest) -> Response:
         """One request; a watch is read until it has nothing more to tell, then ended."""
         request = Request(
             asked.method, asked.path, asked.query, asked.body, asked.content_type, asked.accept
@@ -110,7 +110,7 @@ def _place(error: BaseException | None) -> str:
 _CAUSES: Final = Causes()
 
 
-def _check_response(asked: Asked, response: Response) -> None:
+def _check_response(asked: DrawnRequest, response: Response) -> None:
     if response.status >= 500 and response.status != 504:
         told = response.body.decode(errors="replace")
         known = any(f'"message":"{allowed}' in told for allowed in REAL_ERRORS)
@@ -154,7 +154,7 @@ async def _watched(stream: Stream) -> Response:
     return Response(200, b"\n".join(found), stream.headers)
 
 
-async def play(asked: list[Asked], folder: Path | None = None) -> Counter[str]:
+async def play(asked: list[DrawnRequest], folder: Path | None = None) -> Counter[str]:
     """Ask it all, then look whether what is stored can be used; raises FailureError."""
     world = World(folder)
     counted: Counter[str] = Counter()
@@ -191,7 +191,7 @@ def _path(kind: Kind, obj: Object) -> str:
 
 
 async def _listed(world: World, kind: Kind) -> list[Object]:
-    response = await world.ask(Asked("GET", _home(kind)))
+    response = await world.ask(DrawnRequest("GET", _home(kind)))
     if response.status != 200:
         raise FailureError("not listed", f"{_home(kind)}: {response.body[:300]!r}")
     items: list[Object] = json.loads(response.body)["items"]
@@ -203,7 +203,7 @@ async def check_stored(world: World) -> None:
     for kind in _kinds(world):
         items = await _listed(world, kind)
         for accept in (TABLE, METADATA_LIST):
-            answer = await world.ask(Asked("GET", _home(kind), accept=accept))
+            answer = await world.ask(DrawnRequest("GET", _home(kind), accept=accept))
             if answer.status != 200:
                 raise FailureError("not shown", f"{_home(kind)} {accept} {answer.body[:300]!r}")
         await _check_watched(world, kind, items)
@@ -213,7 +213,7 @@ async def check_stored(world: World) -> None:
 
 async def _check_watched(world: World, kind: Kind, items: list[Object]) -> None:
     query = (("watch", "true"), ("resourceVersion", "0"))
-    answer = await world.ask(Asked("GET", _home(kind), query, watch=True))
+    answer = await world.ask(DrawnRequest("GET", _home(kind), query, watch=True))
     told = [json.loads(line)["object"] for line in answer.body.splitlines()]
     named = {"apiVersion": kind.api_version, "kind": kind.kind}
     if told != [{**named, **item} for item in items]:
@@ -222,11 +222,11 @@ async def _check_watched(world: World, kind: Kind, items: list[Object]) -> None:
 
 async def _check_object(world: World, kind: Kind, item: Object) -> None:
     path = _path(kind, item)
-    answer = await world.ask(Asked("GET", path))
+    answer = await world.ask(DrawnRequest("GET", path))
     named = {"apiVersion": kind.api_version, "kind": kind.kind}
     if answer.status != 200 or json.loads(answer.body) != {**named, **item}:
         raise FailureError("read otherwise than listed", f"{path}: {answer.body[:600]!r} {item}")
-    again = await world.ask(Asked("PUT", path, body=answer.body))
+    again = await world.ask(DrawnRequest("PUT", path, body=answer.body))
     if again.status != 200 and not _may_refuse(kind, item, again):
         raise FailureError("cannot be written back", f"{path}: {again.body[:900]!r}")
     # A write that changes nothing is none. Reading a budget counts its pods.
@@ -255,7 +255,7 @@ async def check_ends(world: World) -> None:
         for item in await _listed(world, kind):
             if "finalizers" in item["metadata"]:
                 continue
-            answer = await world.ask(Asked("DELETE", _path(kind, item)))
+            answer = await world.ask(DrawnRequest("DELETE", _path(kind, item)))
             if answer.status not in (200, 202):
                 raise FailureError(
                     "cannot be deleted", f"{_path(kind, item)}: {answer.body[:600]!r}"

@@ -90,7 +90,7 @@ _QUERIES: Final[dict[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class DrawnRequest:
     """One request; `watch` says that its answer is a stream."""
 
     method: str
@@ -125,13 +125,13 @@ class Requests:
         self.random = draw.random
         self._namespace = namespace
 
-    def about(self, sample: Sample, count: int) -> list[Asked]:
+    def about(self, sample: Sample, count: int) -> list[DrawnRequest]:
         """Create an object, then do all sorts of things with it."""
         name = self.random.choice(("a", "b"))
         first = self._create(sample, sample.example(name))
         return [first, *(self.one(sample, name) for _ in range(count))]
 
-    def one(self, sample: Sample, name: str) -> Asked:
+    def one(self, sample: Sample, name: str) -> DrawnRequest:
         """Any request about a kind."""
         if not sample.lists:
             return self._create(sample, self.draw.whole(sample))
@@ -165,7 +165,7 @@ class Requests:
                 return self._delete(sample, name)
         return self._read(sample, name)
 
-    def about_definitions(self, count: int) -> list[Asked]:
+    def about_definitions(self, count: int) -> list[DrawnRequest]:
         """A definition, and objects of its kind."""
         made = definitions.definition(self.draw)
         asked = [self._create(samples.DEFINITIONS, made)]
@@ -211,13 +211,13 @@ class Requests:
     def _accept(self) -> str:
         return self.random.choice(_ACCEPTS) if self.random.random() < 0.1 else JSON
 
-    def _create(self, sample: Sample, obj: Any) -> Asked:
+    def _create(self, sample: Sample, obj: Any) -> DrawnRequest:
         return self._send("POST", sample, "", obj)
 
-    def _send(self, method: str, sample: Sample, rest: str, obj: Any) -> Asked:
+    def _send(self, method: str, sample: Sample, rest: str, obj: Any) -> DrawnRequest:
         body, kind = self._body(obj, sample)
         query = self._query("dryRun", "fieldManager", "fieldValidation", "timeout")
-        return Asked(method, self._where(sample, rest), query, body, kind, self._accept())
+        return DrawnRequest(method, self._where(sample, rest), query, body, kind, self._accept())
 
     def _body(self, obj: Any, sample: Sample) -> tuple[bytes, str]:
         sort = self.random.randrange(10)
@@ -245,7 +245,7 @@ class Requests:
         size = self.random.randrange(1, 20)
         return body[: at + size] + body[at:]
 
-    def patch(self, sample: Sample, name: str, rest: str) -> Asked:
+    def patch(self, sample: Sample, name: str, rest: str) -> DrawnRequest:
         """A patch of any kind."""
         kind = self.random.choice((JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH))
         match kind:
@@ -263,20 +263,20 @@ class Requests:
                 meta["managedFields"] = self.draw.managed_fields()
         return self._patch_as(sample, rest, value, kind)
 
-    def _patch_with(self, sample: Sample, rest: str, obj: Any) -> Asked:
+    def _patch_with(self, sample: Sample, rest: str, obj: Any) -> DrawnRequest:
         kind = self.random.choice((MERGE_PATCH, APPLY_PATCH))
         return self._patch_as(sample, rest, obj, kind)
 
-    def _patch_as(self, sample: Sample, rest: str, value: Any, kind: str) -> Asked:
+    def _patch_as(self, sample: Sample, rest: str, value: Any, kind: str) -> DrawnRequest:
         query = self._query("dryRun", "fieldManager", "fieldValidation", "force")
         if kind == APPLY_PATCH and not self.draw.odd():
             query = (("fieldManager", "me"), *(pair for pair in query if pair[0] != "fieldManager"))
         if self.draw.odd():
             kind = self.random.choice(("", JSON, "x/y"))
         body = self.damage(encode(value), 0.04)
-        return Asked("PATCH", self._where(sample, rest), query, body, kind, self._accept())
+        return DrawnRequest("PATCH", self._where(sample, rest), query, body, kind, self._accept())
 
-    def _part(self, sample: Sample, name: str) -> Asked:
+    def _part(self, sample: Sample, name: str) -> DrawnRequest:
         part = self.random.choice(sample.parts)
         rest = f"/{_quoted(name)}/{part}"
         method = self.random.choice(("GET", "PUT", "PUT", "PATCH", "PATCH", "POST"))
@@ -285,7 +285,9 @@ class Requests:
         if method == "PATCH":
             return self.patch(sample, name, rest)
         if method == "GET":
-            return Asked("GET", self._where(sample, rest), self._query(), accept=self._accept())
+            return DrawnRequest(
+                "GET", self._where(sample, rest), self._query(), accept=self._accept()
+            )
         return self._send(method, sample, rest, self._part_body(sample, part, name))
 
     def _part_body(self, sample: Sample, part: str, name: str) -> Any:
@@ -300,11 +302,11 @@ class Requests:
             self.draw.spoil(obj)
         return obj
 
-    def _read(self, sample: Sample, name: str) -> Asked:
+    def _read(self, sample: Sample, name: str) -> DrawnRequest:
         sort = self.random.randrange(4)
         if sort == 0:
             where = self._where(sample, f"/{_quoted(name)}")
-            return Asked("GET", where, self._query("resourceVersion"), accept=self._accept())
+            return DrawnRequest("GET", where, self._query("resourceVersion"), accept=self._accept())
         likely = (
             "resourceVersion",
             "resourceVersionMatch",
@@ -317,10 +319,12 @@ class Requests:
         if sort == 1:
             more = ("sendInitialEvents", "allowWatchBookmarks")
             query = (("watch", "true"), *self._query(*likely, *more))
-            return Asked("GET", self._where(sample), query, accept=self._accept(), watch=True)
-        return Asked("GET", self._where(sample), self._query(*likely), accept=self._accept())
+            return DrawnRequest(
+                "GET", self._where(sample), query, accept=self._accept(), watch=True
+            )
+        return DrawnRequest("GET", self._where(sample), self._query(*likely), accept=self._accept())
 
-    def _delete(self, sample: Sample, name: str) -> Asked:
+    def _delete(self, sample: Sample, name: str) -> DrawnRequest:
         body = b""
         if self.random.random() < 0.5:
             options: dict[str, Any] = {
@@ -336,7 +340,7 @@ class Requests:
             body = self.damage(encode(hostile(self.random) if self.draw.odd() else options), 0.1)
         query = self._query("gracePeriodSeconds", "propagationPolicy", "dryRun", "orphanDependents")
         rest = "" if self.random.random() < 0.1 else f"/{_quoted(name)}"
-        return Asked("DELETE", self._where(sample, rest), query, body, JSON, self._accept())
+        return DrawnRequest("DELETE", self._where(sample, rest), query, body, JSON, self._accept())
 
 
 def _quoted(name: str) -> str:
@@ -344,7 +348,7 @@ def _quoted(name: str) -> str:
     return quote(name or "-", safe="é*$() {}%\n", errors="surrogatepass")
 
 
-def junk(draw: Generator) -> Asked:
+def junk(draw: Generator) -> DrawnRequest:
     """A request that leads anywhere."""
     random = draw.random
     words = (
@@ -365,4 +369,4 @@ def junk(draw: Generator) -> Asked:
     path = "/" + "/".join(random.choice(words) for _ in range(random.randrange(1, 8)))
     method = random.choice(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "FOO"))
     query = ((random.choice(ODD_TEXTS), random.choice(ODD_TEXTS)),) if draw.odd() else ()
-    return Asked(method, path, query, random.choice((b"", b"{}", b"[]", b"null", b"\xff")))
+    return DrawnRequest(method, path, query, random.choice((b"", b"{}", b"[]", b"null", b"\xff")))

@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from tests.fuzz.requests import Asked
+from tests.fuzz.requests import DrawnRequest
 
 _MOST: Final = 150  # replays
 _LONGEST: Final = 20_000  # bytes of a body that is looked into
 
-Fails = Callable[[list[Asked]], Awaitable[bool]]
+Fails = Callable[[list[DrawnRequest]], Awaitable[bool]]
 
 
-async def smallest(asked: list[Asked], fails: Fails) -> list[Asked]:
+async def smallest(asked: list[DrawnRequest], fails: Fails) -> list[DrawnRequest]:
     """The fewest and smallest of these requests, in their order, that still fail."""
     left = _MOST
     found = True
@@ -31,7 +31,7 @@ async def smallest(asked: list[Asked], fails: Fails) -> list[Asked]:
     return asked
 
 
-def _smaller(asked: list[Asked]) -> Iterator[list[Asked]]:
+def _smaller(asked: list[DrawnRequest]) -> Iterator[list[DrawnRequest]]:
     size = len(asked) // 2
     while size:
         for at in range(0, len(asked), size):
@@ -42,7 +42,7 @@ def _smaller(asked: list[Asked]) -> Iterator[list[Asked]]:
             yield [*asked[:at], less, *asked[at + 1 :]]
 
 
-def _less(asked: Asked) -> Iterator[Asked]:
+def _less(asked: DrawnRequest) -> Iterator[DrawnRequest]:
     for at, (name, _) in enumerate(asked.query):
         if name != "dryRun":  # or what is only tried would come to stay
             yield replace(asked, query=asked.query[:at] + asked.query[at + 1 :])

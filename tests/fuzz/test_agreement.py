@@ -18,7 +18,7 @@ from tests.agreement.servers import Server
 from tests.fuzz import definitions, samples
 from tests.fuzz.differences import Exchange, known
 from tests.fuzz.generate import Generator
-from tests.fuzz.requests import Asked, Requests
+from tests.fuzz.requests import DrawnRequest, Requests
 from tests.fuzz.runs import RunSummary, random_of, seeds
 from tests.fuzz.shrink import smallest
 from tests.fuzz.values import encode
@@ -31,7 +31,7 @@ _HUNG_UP = 999  # no status, but the end of the connection
 _SHRUNK = 10
 
 
-def conversation(seed: int) -> list[Asked]:
+def conversation(seed: int) -> list[DrawnRequest]:
     """The requests of one seed, about one kind that lives in a namespace."""
     random = random_of(seed)
     draw = Generator(random, calm=random.choice((20, 60, 200)))
@@ -40,12 +40,12 @@ def conversation(seed: int) -> list[Asked]:
         # Definitions are only tried: they are the same for all namespaces.
         made = [definitions.definition(draw, "gadgets") for _ in range(_REQUESTS)]
         path = samples.DEFINITIONS.collection()
-        return [Asked("POST", path, (("dryRun", "All"),), encode(each)) for each in made]
+        return [DrawnRequest("POST", path, (("dryRun", "All"),), encode(each)) for each in made]
     asked = requests.about(random.choice(samples.NAMESPACED), _REQUESTS)
     return [replace(each, accept=JSON) for each in asked if not each.watch]
 
 
-async def compare(asked: list[Asked], real: Server, ours: Server) -> list[Exchange]:
+async def compare(asked: list[DrawnRequest], real: Server, ours: Server) -> list[Exchange]:
     """Ask both in a new namespace: where they part for a reason that is not known."""
     space = f"ns{_CLOCK.name_suffix(8)}"
     parties = [(server, Memory(space)) for server in (real, ours)]
@@ -94,7 +94,7 @@ async def test_both_servers_do_the_same_with_odd_requests(
     real: Server, ours: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     summary, cases = RunSummary("requests to both servers"), seeds(40)
-    found: dict[str, tuple[int, list[Asked], Exchange]] = {}
+    found: dict[str, tuple[int, list[DrawnRequest], Exchange]] = {}
     counted: Counter[str] = Counter()
     for seed in cases:
         asked = conversation(seed)
@@ -106,7 +106,7 @@ async def test_both_servers_do_the_same_with_odd_requests(
     shown = []
     for sort, (seed, asked, _) in list(found.items())[:_SHRUNK]:
 
-        async def fails(fewer: list[Asked], sort: str = sort) -> bool:
+        async def fails(fewer: list[DrawnRequest], sort: str = sort) -> bool:
             return any(_sort(exchange) == sort for exchange in await compare(fewer, real, ours))
 
         fewer = await smallest(asked, fails)

@@ -12,7 +12,7 @@ import pytest
 from tests.fuzz import samples
 from tests.fuzz.generate import Generator
 from tests.fuzz.play import FailureError, play
-from tests.fuzz.requests import Asked, Requests, junk
+from tests.fuzz.requests import DrawnRequest, Requests, junk
 from tests.fuzz.runs import RunSummary, random_of, seeds
 from tests.fuzz.shrink import smallest
 
@@ -21,7 +21,7 @@ _SHRUNK = 8  # failures, so that a bad day ends some time
 _RESTARTED = 4  # every fourth conversation is held with a server on a data folder
 
 
-def conversation(seed: int) -> list[Asked]:
+def conversation(seed: int) -> list[DrawnRequest]:
     """The requests of one seed."""
     random = random_of(seed)
     draw = Generator(random, calm=random.choice((8, 40, 40, 200)))
@@ -36,7 +36,7 @@ def conversation(seed: int) -> list[Asked]:
 
 
 async def failure_of(
-    asked: list[Asked], *, restarted: bool
+    asked: list[DrawnRequest], *, restarted: bool
 ) -> tuple[Counter[str], FailureError | None]:
     """What the answers were, or what went wrong."""
     try:
@@ -48,10 +48,10 @@ async def failure_of(
         return Counter(), failure
 
 
-async def _shrunk(seed: int, asked: list[Asked], failure: FailureError) -> str:
+async def _shrunk(seed: int, asked: list[DrawnRequest], failure: FailureError) -> str:
     restarted = seed % _RESTARTED == 0
 
-    async def fails(fewer: list[Asked]) -> bool:
+    async def fails(fewer: list[DrawnRequest]) -> bool:
         found = (await failure_of(fewer, restarted=restarted))[1]
         return found is not None and found.sort == failure.sort
 

@@ -239,7 +239,7 @@ async def _dashboard(
         return
     from everynode.dashboard.access import ReviewedRights  # late, as most runs serve no page
     from everynode.dashboard.server import Dashboard, serve
-    from everynode.inspect.shared import SharedCaches
+    from everynode.inspect.shared_caches import SharedCaches
 
     client = Client(transport, clock)
     namespace = options.controller.namespace

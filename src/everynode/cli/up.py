@@ -207,7 +207,7 @@ async def _dashboard(
         yield ""
         return
     from everynode.dashboard.server import Dashboard, serve  # late, as --no-dashboard needs none
-    from everynode.inspect.shared import SharedCaches
+    from everynode.inspect.shared_caches import SharedCaches
 
     client = Client(server.transport, clock)
     token = clock.uid() if options.allow_actions else ""

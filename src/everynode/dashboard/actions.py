@@ -34,7 +34,7 @@ _MOST_DIGITS: Final = 9
 _WHERE_THE_TOKEN_IS: Final = "it was printed when the dashboard was started with --allow-actions"
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RequestedChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a viewer wants to change; `confirmed` is the digest of the change they were shown."""
 
     action: Literal["pause", "resume", "partition", "undo"]
@@ -42,12 +42,14 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     confirmed: str = ""
 
 
-def parse(body: bytes) -> Asked:
+def parse(body: bytes) -> RequestedChange:
     """Return what a request asks for; raises Refusal."""
     try:
-        return msgspec.json.decode(body, type=Asked)
+        return msgspec.json.decode(body, type=RequestedChange)
     except msgspec.MsgspecError as error:
-        raise Refusal(400, f"this is no action: {error}", "use the dashboard's own page") from None
+        raise Refusal(
+            400, f"this is not an action: {error}", "use the dashboard's own page"
+        ) from None
 
 
 class Actions:
@@ -66,9 +68,11 @@ class Actions:
         if not hmac.compare_digest(given, self._token):
             raise Refusal(401, "the token is not that of this dashboard", _WHERE_THE_TOKEN_IS)
 
-    async def preview(self, flavour: Flavour, namespace: str, name: str, asked: Asked) -> Object:
+    async def preview(
+        self, flavour: Flavour, namespace: str, name: str, requested: RequestedChange
+    ) -> Object:
         """Return what would change, as the API server answers to a dry run; raises Refusal."""
-        change = _Change(self._client, self._clock, flavour, namespace, name, asked)
+        change = _Change(self._client, self._clock, flavour, namespace, name, requested)
         stored, edit = await change.make()
         after = await change.write(stored, edit, dry_run=True)
         lines = diff_of_texts(_text(stored), _text(after), "now", "then")
@@ -81,9 +85,11 @@ class Actions:
             "command": change.command,
         }
 
-    async def apply(self, flavour: Flavour, namespace: str, name: str, asked: Asked) -> Object:
+    async def apply(
+        self, flavour: Flavour, namespace: str, name: str, requested: RequestedChange
+    ) -> Object:
         """Write a change that was confirmed; raises Refusal if it is not that change any more."""
-        change = _Change(self._client, self._clock, flavour, namespace, name, asked)
+        change = _Change(self._client, self._clock, flavour, namespace, name, requested)
         stored, edit = await change.make()
         change.confirm(stored, edit)
         await change.write(stored, edit)
@@ -100,14 +106,14 @@ class _Change:
         flavour: Flavour,
         namespace: str,
         name: str,
-        asked: Asked,
+        requested: RequestedChange,
     ) -> None:
         self._client = client
         self._clock = clock
         self._flavour = flavour
         self._namespace = namespace
         self._name = name
-        self._asked = asked
+        self._requested = requested
 
     @property
     def command(self) -> str:
@@ -117,10 +123,14 @@ class _Change:
 
     @property
     def _cause(self) -> str:
-        asked = self._asked
-        typed = f"--to-revision {asked.argument}" if asked.action == "undo" else asked.argument
-        more = typed if asked.argument else ""
-        return f"everynode {asked.action} {self._flavour.short}/{self._name} {more}".rstrip()
+        requested = self._requested
+        typed = (
+            f"--to-revision {requested.argument}"
+            if requested.action == "undo"
+            else requested.argument
+        )
+        more = typed if requested.argument else ""
+        return f"everynode {requested.action} {self._flavour.short}/{self._name} {more}".rstrip()
 
     async def make(self) -> tuple[Object, Edit]:
         """Return the object as it is stored, and the edit; raises Refusal."""
@@ -135,7 +145,7 @@ class _Change:
             raise Refusal(409, str(error), "nothing was changed") from None
 
     async def _edit(self, ds: DaemonSet, stored: Object) -> Edit:
-        action, argument = self._asked.action, self._asked.argument
+        action, argument = self._requested.action, self._requested.argument
         if action in ("pause", "resume"):
             return set_paused(stored, paused=action == "pause")
         if action == "partition":
@@ -152,7 +162,7 @@ class _Change:
 
     def confirm(self, stored: Object, edit: Edit) -> None:
         """Raise Refusal unless this is the change that was confirmed."""
-        given = self._asked.confirmed.encode()
+        given = self._requested.confirmed.encode()
         if not hmac.compare_digest(given, self.digest(stored, edit).encode()):
             raise Refusal(409, "this is not the change that was shown", "look at it again")
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.forecast.answer import Forecast
-from everynode.forecast.curve import thinned
+from everynode.forecast.curve import thin_out
 from everynode.forecast.recording import NodeState, Recording
 
 Object = dict[str, Any]
@@ -42,7 +42,7 @@ def export(
     """Return the recording of a forecast; `facts` are figures with a title, a value and a note."""
     names = list(recording.start)
     states = bytes([_STATES[recording.start[name]][0] for name in names])
-    curve = [list(point) for point in thinned(answer.curve, _MOST_POINTS)]
+    curve = [list(point) for point in thin_out(answer.curve, _MOST_POINTS)]
     end = max(recording.end, answer.seconds, 1.0)
     if curve and curve[-1][0] < end:
         curve.append([end, *curve[-1][1:]])

@@ -12,7 +12,7 @@ import msgspec
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.times import seconds
 from everynode.dashboard.cells import MOST_REASONS, PLAIN, cell_state, legend, with_reason
-from everynode.dashboard.words import sentence
+from everynode.dashboard.summary import sentence
 from everynode.decide.fleet.conditions import COMPLETE
 from everynode.inspect.evaluate import Evaluation, is_complete, summarise
 from everynode.inspect.fleet import FleetView, NodeRow, NodeStanding, RolloutState

@@ -30,7 +30,7 @@ from everynode.errors import UserError
 from everynode.inspect.explain import Explanation
 from everynode.inspect.live import LiveSnapshot
 from everynode.inspect.pod_trouble import PodEvent, read_errors, read_events
-from everynode.inspect.shared import SharedCaches
+from everynode.inspect.shared_caches import SharedCaches
 from everynode.inspect.templates import diff_of_templates
 from everynode.kube import verbs
 from everynode.kube.client import Client
@@ -210,10 +210,10 @@ class Dashboard:
         if request.content_type != "application/json":
             raise Refusal(415, "an action is sent as JSON", "use the dashboard's own page")
         key = self._key(request)
-        asked = actions.parse(await request.read())
+        requested = actions.parse(await request.read())
         if request.path.endswith("/apply"):
-            return json_answer(await self.actions.apply(*key, asked))
-        return json_answer(await self.actions.preview(*key, asked))
+            return json_answer(await self.actions.apply(*key, requested))
+        return json_answer(await self.actions.preview(*key, requested))
 
     # --- Which set ----------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 Point = tuple[float, int, int]  # seconds, updated, down
 
 
-def thinned(curve: Sequence[Point], most: int) -> list[Point]:
+def thin_out(curve: Sequence[Point], most: int) -> list[Point]:
     """Return at most `most` points; of those left out the most nodes down are kept."""
     if len(curve) <= most:
         return list(curve)

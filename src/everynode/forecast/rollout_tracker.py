@@ -60,7 +60,7 @@ class RolloutTracker:
             frozenset()
         )  # nodes that were available when the update began
         self._down = 0
-        self._doubled: set[str] = set()
+        self._with_two_pods: set[str] = set()
         self._began: float | None = None
         self._oracle: Oracle | None = None  # tells which pods are available
         self._loop, self._clock = loop, clock
@@ -190,7 +190,7 @@ class RolloutTracker:
             time = round(self._clock.monotonic() - self._began, 3)
             self.on_node_state(time, node, state_of(pods, up, self.is_old))
         before = (len(self.updated), self._down)
-        self._set_node_state(node, up=bool(up), updated=updated, doubled=len(pods) > 1)
+        self._set_node_state(node, up=bool(up), updated=updated, two_pods=len(pods) > 1)
         if self._began is not None and before != (len(self.updated), self._down):
             self.changed_at = self._clock.monotonic()
             time = round(self.changed_at - self._began, 3)
@@ -203,15 +203,15 @@ class RolloutTracker:
         if at > self._clock.now():
             self._loop.call_later(at - self._clock.now(), self._recount, node)
 
-    def _set_node_state(self, node: str, *, up: bool, updated: bool, doubled: bool) -> None:
+    def _set_node_state(self, node: str, *, up: bool, updated: bool, two_pods: bool) -> None:
         if node in self._initially_up and up != (node in self.up):
             self._down += -1 if up else 1
             self.most_down = max(self.most_down, self._down)
         _set_membership(self.up, node, up)
         if self._began is not None:
             _set_membership(self.updated, node, updated)
-            _set_membership(self._doubled, node, doubled)
-            self.most_doubled = max(self.most_doubled, len(self._doubled))
+            _set_membership(self._with_two_pods, node, two_pods)
+            self.most_doubled = max(self.most_doubled, len(self._with_two_pods))
 
 
 def _differs(before: Pod, after: Pod) -> bool:

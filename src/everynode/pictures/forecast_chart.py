@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from everynode.forecast.answer import Forecast
-from everynode.forecast.curve import Point, thinned
+from everynode.forecast.curve import Point, thin_out
 from everynode.pictures.svg import MARGIN, WIDTH, Svg, timecode, wrapped
 
 _LEFT: Final = 62
@@ -103,7 +103,7 @@ class _Chart:
             curve = self._round_times(each.answer.curve)
             if not curve:
                 continue
-            points = [*thinned(curve, _MOST_POINTS), (self._end, *curve[-1][1:])]
+            points = [*thin_out(curve, _MOST_POINTS), (self._end, *curve[-1][1:])]
             looks = [_look(number, compared=compared, part=part) for part in (0, 1)]
             updated = self._steps(points, 1, self._y_of_updated)
             down = self._steps(self._most_down(curve), 2, self._down)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from everynode.dashboard.words import sentence
+from everynode.dashboard.summary import sentence
 from everynode.inspect.fleet import Counts, RolloutState
 
 

@@ -18,7 +18,7 @@ from everynode.controller.leader import AlwaysLeader
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.inspect.evaluate import evaluate
 from everynode.inspect.live import LiveSnapshot, LiveView
-from everynode.inspect.shared import SharedCaches
+from everynode.inspect.shared_caches import SharedCaches
 from everynode.kube import verbs
 from everynode.kube.client import Client
 from everynode.kube.requests import Request, Response
