@@ -117,7 +117,6 @@ def test_a_wrong_value_is_named(helm: str, wrong: str) -> None:
         ("nodeSelector.disk=two words", "/nodeSelector/disk"),
         ("priorityClassName=Very High", "/priorityClassName"),
         (r"podLabels.app\.kubernetes\.io/name=agent", "/podLabels/app.kubernetes.io~1name"),
-        (r"podAnnotations.prometheus\.io/port=http", "/podAnnotations/prometheus.io~1port"),
     ],
 )
 def test_what_the_server_would_refuse_half_way_is_refused_before(
@@ -196,6 +195,15 @@ def test_the_values_reach_the_objects() -> None:
     assert test["spec"]["containers"][0]["image"] == container["image"]
     # The Deployment, its budget and its Service must not take the pod of the test for their own.
     assert test["metadata"]["labels"]["app.kubernetes.io/name"] == "everynode-test"
+
+
+def test_an_annotation_of_the_user_replaces_one_of_the_chart() -> None:
+    objects = named(render("helm", r"podAnnotations.prometheus\.io/port=http"))
+    template = objects["Deployment", "everynode"]["spec"]["template"]
+    assert template["metadata"]["annotations"] == {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": "http",
+    }
 
 
 def test_a_definition_that_is_not_kept_says_so() -> None:
