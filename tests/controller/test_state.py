@@ -176,6 +176,34 @@ def test_unseen_writes_are_overdue_after_a_while_and_only_then() -> None:
     assert unknown.stage is WriteStage.UNKNOWN
 
 
+def test_writes_that_wait_are_decided_again_when_the_spec_changes() -> None:
+    made, _ = state("n1", "n2", "n3")
+    made.begin_write(create("n1"), NOW)
+    sent = made.begin_write(create("n2"), NOW)
+    assert made.start_write("n2", NOW) is sent
+    shown(made, NOW)
+    paused = msgspec.structs.replace(
+        made.ds, metadata=msgspec.structs.replace(made.ds.metadata, generation=99)
+    )
+    made.daemonset_changed(paused)
+    assert list(made.writes) == ["n2"]
+    assert made.start_write("n1", NOW) is None
+
+
+def test_a_write_that_waited_for_long_is_decided_again() -> None:
+    made, _ = state("n1")
+    made.begin_write(create("n1"), NOW)
+    assert made.start_write("n1", NOW + 1.5) is None
+    assert made.writes == {}
+
+
+def test_a_write_is_sent_once() -> None:
+    made, _ = state("n1")
+    made.begin_write(create("n1"), NOW)
+    assert made.start_write("n1", NOW) is not None
+    assert made.start_write("n1", NOW) is None
+
+
 def test_a_pending_write_is_read_again_only_after_the_same_delay() -> None:
     made, _ = state("n1")
     unknown = made.begin_write(create("n1"), NOW)

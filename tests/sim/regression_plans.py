@@ -565,6 +565,22 @@ def _lagging(successor: str, *, leader: str) -> Plan:
     )  # fmt: skip
 
 
+def _waiting(change: Action) -> Plan:
+    """The user changes the strategy while more writes are decided than can be sent at once.
+
+    The deletes that are sent first are slow.
+    """
+    return _plan(
+        set_image(8.0), *(at_request(i, "slow-answer", 0.8) for i in range(104, 176)), change,
+        nodes=90, sets=(daemonset(rolling={"maxUnavailable": "100%"}),), quiet_at=20.0,
+    )  # fmt: skip
+
+
+_WAITING: Final = {
+    "paused-while-writes-wait": _waiting(set_rolling_update(8.4, paused=True)),
+    "slowed-down-while-writes-wait": _waiting(set_rolling_update(8.4, maxUnavailable=1)),
+}
+
 _LEADING: Final = {
     "cut-off-and-back": _plan(
         set_image(25.0), at(27.0, "cut-off", 18.0, who="controller-0"),
@@ -589,7 +605,7 @@ _LEADING: Final = {
 REGRESSION_PLANS: Final[dict[str, Plan]] = {
     name: msgspec.structs.replace(plan, name=name)
     for some in (
-        *(_BUDGET, _HELD, _PODS, _EVICTED, _RELEASES, _OTHERS, _SERVER, _LEADING),
+        *(_BUDGET, _HELD, _PODS, _EVICTED, _RELEASES, _OTHERS, _SERVER, _WAITING, _LEADING),
         INTRUSIONS,
         ORPHANS,
         HEALTH,

@@ -72,15 +72,15 @@ class Executor:
         self._queue = queue
         self._reporter = reporter
         self._order = itertools.count()
-        # A heap, bounded by the decisions: a node has at most one pending write.
-        self._waiting: list[tuple[int, int, DaemonSetState, PendingWrite]] = []
+        # A heap of nodes: a write that is taken back while it waits may be followed by another.
+        self._waiting: list[tuple[int, int, DaemonSetState, str]] = []
         self._workers = 0
         self._tasks: asyncio.TaskGroup | None = None
 
     def put(self, state: DaemonSetState, write: PendingWrite) -> None:
         """Send a write as soon as a worker is free."""
         rank = _MISSING_FIRST if write.action.cause in _URGENT else _ROLLOUT
-        heapq.heappush(self._waiting, (rank, next(self._order), state, write))
+        heapq.heappush(self._waiting, (rank, next(self._order), state, write.action.node))
         self._start_worker()
 
     async def run(self) -> None:
@@ -98,9 +98,10 @@ class Executor:
 
     async def _worker(self) -> None:
         while self._waiting:
-            _, _, state, write = heapq.heappop(self._waiting)
+            _, _, state, node = heapq.heappop(self._waiting)
             slow_start = state.slow_start
-            committed = state.is_pending(write) and await self._send(state, write)
+            write = state.start_write(node, self._clock.now())
+            committed = write is not None and await self._send(state, write)
             self._queue.add_written(state.key, committed=committed, slow_start=slow_start)
         self._workers -= 1
 

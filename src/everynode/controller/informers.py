@@ -228,6 +228,7 @@ class Informers:
         if before is not None and (after is None or after.uid != before.uid):
             gone = self.states.pop(before.uid, None)
             if gone is not None:
+                gone.take_back_writes()
                 yield DaemonSetGone(gone)
         if after is None:
             return

@@ -7,7 +7,7 @@ until the cache shows the write, or a GET of the pod shows whether it was commit
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from everynode.api.objects import Pod
@@ -18,12 +18,17 @@ VERIFY_UNKNOWN_AFTER = 5.0  # seconds until the pod of a write of unknown outcom
 # The cache normally shows a committed write within milliseconds, and a watch that is behind catches
 # up; reading pods meanwhile would only slow it down. This is for a watch that never catches up.
 VERIFY_COMMITTED_AFTER = 20.0
+_VERIFIED_AT_ONCE = 10  # pods that are read together because a write is not seen
+_VERIFY_PAUSE = 0.5
+# Seconds a write may wait to be sent; after that it is decided again, by what is observed then.
+_QUEUED_AT_MOST = 1.0
 
 
 class WriteStage(enum.Enum):
     """How far a write has come."""
 
-    SENT = "sent"  # queued or sent, no response yet
+    QUEUED = "queued"  # not sent yet: it can still be taken back
+    SENT = "sent"  # no response yet
     ANSWERED = "answered"  # committed; the cache may not show it yet
     UNKNOWN = "unknown"  # no response: it may or may not have been committed
     GONE = "gone"  # its pod no longer exists; the cache may still show the pod
@@ -35,7 +40,7 @@ class PendingWrite:
 
     action: PodAction
     since: float  # when the stage was reached
-    stage: WriteStage = WriteStage.SENT
+    stage: WriteStage = WriteStage.QUEUED
     uid: str = ""  # of the pod written, once known
     version: int = 0  # resourceVersion in the response, 0 before it
 
@@ -58,10 +63,32 @@ class PendingWrite:
             return True
         return cache_version >= self.version
 
+    def is_outdated(self, now: float) -> bool:
+        """Whether it has waited too long to be sent as it was decided."""
+        return now - self.since > _QUEUED_AT_MOST
+
     def verify_at(self) -> float:
         """When to read the pod if the cache still does not show the write."""
         committed = self.stage is WriteStage.ANSWERED
         return self.since + (VERIFY_COMMITTED_AFTER if committed else VERIFY_UNKNOWN_AFTER)
+
+
+def take_overdue(
+    writes: Mapping[str, PendingWrite], now: float
+) -> tuple[list[tuple[str, PendingWrite]], float | None]:
+    """Return writes that the cache should show by now, by node name; their pods are read.
+
+    At most _VERIFIED_AT_ONCE, and each again only after another full wait. Also when to look again.
+    """
+    unanswered = (WriteStage.QUEUED, WriteStage.SENT)
+    waiting = [
+        (node, each) for node, each in sorted(writes.items()) if each.stage not in unanswered
+    ]
+    late = [(node, each) for node, each in waiting if each.verify_at() <= now][:_VERIFIED_AT_ONCE]
+    for _, write in late:
+        write.since = now
+    times = (max(write.verify_at(), now + _VERIFY_PAUSE) for _, write in waiting)
+    return late, min(times, default=None)
 
 
 def _find(pods: Sequence[Pod], uid: str) -> Pod | None:

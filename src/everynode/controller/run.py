@@ -30,6 +30,8 @@ from everynode.kube.transport import Transport
 
 _CLOCK_SET: Final = 2.0  # seconds; time synchronisation moves a clock by less at once
 _CLOCK_CHECK: Final = 10.0
+# Writes of statuses, revisions and the like: a write to a pod that is due does not wait for them.
+_OTHER_WRITES: Final = 16
 _FLUSH_SECONDS: Final = 2.0  # at shutdown, for the Events that are not sent yet
 # For gc.set_threshold: objects of an event are freed by reference counting, cycles are few, and
 # searching for them at Python's default rate takes a twentieth of the CPU time.
@@ -76,7 +78,7 @@ class Controller:
         self.client = Client(
             transport,
             clock,
-            writes_at_once=MAX_CONCURRENT_WRITES,
+            writes_at_once=MAX_CONCURRENT_WRITES + _OTHER_WRITES,
             write_budget=self.leadership.write_budget_seconds,
             meter=self.metrics.wrote,
             left_out=lambda resource, message: self.reporter.object_left_out(resource, message),

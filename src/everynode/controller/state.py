@@ -14,7 +14,7 @@ from math import inf
 from everynode.api.daemonset import DaemonSet, FieldError
 from everynode.api.objects import Node, Pod
 from everynode.backoff import Backoff
-from everynode.controller.pending_writes import PendingWrite, WriteStage
+from everynode.controller.pending_writes import PendingWrite, WriteStage, take_overdue
 from everynode.controller.retries import Failures, RecreateBackoff, note_created
 from everynode.controller.scheduling import ChangedNodes, can_defer, unblocks
 from everynode.decide.actions import CreatePod, DeletePod, PatchPod, PodAction
@@ -32,12 +32,9 @@ _REFUSED = Backoff(first=0.5, longest=300.0)  # after the API server refused a w
 _CONFLICT = Backoff(first=0.05, longest=2.0)  # the cache is slightly behind and will catch up
 _RECREATE = Backoff(first=0.5, longest=30.0)  # between creates of a pod that vanishes each time
 _LASTING = 10.0  # seconds; a pod that existed for longer did not vanish
-_VERIFIED_AT_ONCE = 10  # pods that are read together because a write is not seen
-_VERIFY_PAUSE = 0.5
 _SLOW_START = 1  # concurrent creates until one succeeds; doubles with each success
 _FULL_SPEED = 1 << 20  # no limit but the burst
 _RESIZABLE = ("", "")
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class DaemonSetState:
@@ -96,6 +93,8 @@ class DaemonSetState:
         """Take in the DaemonSet as it is now; return whether its plan is outdated by that."""
         outdated = changes_plan(self.ds, ds)
         self.ds = ds
+        if outdated:
+            self.take_back_writes()
         self.plan_outdated = self.plan_outdated or outdated
         return outdated
 
@@ -232,9 +231,22 @@ class DaemonSetState:
         self.changed.start_deferral(now)
         return write
 
-    def is_pending(self, write: PendingWrite) -> bool:
-        """Whether the write is still the one of its node."""
-        return self.writes.get(write.action.node) is write
+    def start_write(self, node: str, now: float) -> PendingWrite | None:
+        """Return the write of the node to send now; one that waited for long is decided again."""
+        write = self.writes.get(node)
+        if write is None or write.stage is not WriteStage.QUEUED:
+            return None
+        if write.is_outdated(now):
+            self.drop_write(node, write)
+            return None
+        write.stage = WriteStage.SENT
+        return write
+
+    def take_back_writes(self) -> None:
+        """Drop the writes that were not sent: what they were decided by has changed."""
+        for node, write in list(self.writes.items()):
+            if write.stage is WriteStage.QUEUED:
+                self.drop_write(node, write)
 
     def write_committed(
         self, node: str, write: PendingWrite, *, uid: str, version: int, now: float
@@ -342,18 +354,10 @@ class DaemonSetState:
         return tuple(self._troubles[what] for what in sorted(self._troubles))
 
     def overdue_writes(self, now: float) -> list[tuple[str, PendingWrite]]:
-        """Return writes that the cache should show by now, by node name; their pods are read.
-
-        At most _VERIFIED_AT_ONCE, and each again only after another full wait.
-        """
+        """Return writes that the cache should show by now, by node name; their pods are read."""
         if self.verify_at is None or now < self.verify_at:
             return []
-        waiting = [(n, w) for n, w in sorted(self.writes.items()) if w.stage is not WriteStage.SENT]
-        late = [(n, w) for n, w in waiting if w.verify_at() <= now][:_VERIFIED_AT_ONCE]
-        for _, write in late:
-            write.since = now
-        times = (max(write.verify_at(), now + _VERIFY_PAUSE) for _, write in waiting)
-        self.verify_at = min(times, default=None)
+        late, self.verify_at = take_overdue(self.writes, now)
         return late
 
     def _verify_later(self, write: PendingWrite) -> None:
@@ -366,7 +370,7 @@ class DaemonSetState:
         """Show the ledger every node that changed; drop the pending writes that are seen."""
         assert self.ledger is not None
         changed = self.changed.take(now)
-        moment = datetime.fromtimestamp(now, UTC) if changed else _EPOCH
+        moment = datetime.fromtimestamp(now, UTC)
         for node in changed:
             self._note_future_times(node, now, moment)
             write = self.writes.get(node)

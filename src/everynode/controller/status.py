@@ -149,6 +149,7 @@ class StatusWriter:
         return True
 
     def _back_off(self, state: DaemonSetState) -> None:
+        state.take_back_writes()
         conflict = self._conflicts.setdefault(state.key, StatusConflict())
         self._reporter.status_conflict(state, conflict.begin(self._clock.monotonic()))
 

@@ -22,7 +22,12 @@ from everynode.sim.checks.oracle import (
     node_fit,
     template_containers,
 )
-from everynode.sim.checks.possible_views import TooManyViews, owner_uid, possible_views
+from everynode.sim.checks.possible_views import (
+    TooManyViews,
+    owner_uid,
+    pods_on_node,
+    possible_views,
+)
 from everynode.sim.history.record import Commit, WorldRecord, request_body
 from everynode.sim.history.snapshots import node_of
 
@@ -66,7 +71,14 @@ class CreatedPod(Check):
             yield f"{promise}: {what}" if promise else what
 
     def _replaces_sick(self, pod: Pod) -> bool:
-        """Whether the pod removed last from the node was not Ready, or replaced such a pod."""
+        """Whether the pod removed last from the node was not Ready, or replaced such a pod.
+
+        One that is still there, finished, may have been adopted with its note.
+        """
+        for there in pods_on_node(self.record.states[-2], node_of(pod)):
+            noted = there.metadata.annotations.replaced_sick == pod.hash
+            if noted and owner_uid(there) == owner_uid(pod):
+                return True
         for commit in reversed(self.record.commits):
             before, after = commit.before, commit.after
             if commit.kind != "pods" or before is None or node_of(before) != node_of(pod):

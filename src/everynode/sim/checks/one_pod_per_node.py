@@ -10,7 +10,7 @@ from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import Pod
 from everynode.api.selector import matches
 from everynode.sim.checks.check import Check
-from everynode.sim.checks.oracle import Oracle, is_watched
+from everynode.sim.checks.oracle import Oracle, is_preparing, is_watched
 from everynode.sim.checks.possible_views import (
     TooManyViews,
     by_controller,
@@ -46,7 +46,8 @@ class OnePodPerNode(Check):
         if not others:
             return
         names = ", ".join(f"{each.name} ({each.hash})" for each in others)
-        if any(each.hash == pod.hash and not each.terminating for each in others):
+        staying = [each for each in others if not each.terminating and not is_preparing(each)]
+        if any(each.hash == pod.hash for each in staying):
             yield f"{pod.name} of {pod.hash} was created on {node} beside {names}"
         elif not self._may_surge(commit, owner_uid(pod)):
             yield f"{pod.name} was created on {node} beside {names}, beyond maxSurge"
