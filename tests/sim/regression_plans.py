@@ -581,6 +581,16 @@ _WAITING: Final = {
     "slowed-down-while-writes-wait": _waiting(set_rolling_update(8.4, maxUnavailable=1)),
 }
 
+_CHANGED_ON_THE_WAY: Final = {
+    # Two pods are unready for an update in place when only one may be, and the next template
+    # cannot be reached in place.
+    "recreated-when-fewer-may-be-down": _plan(
+        set_image(8.0), set_rolling_update(8.5, maxUnavailable=1),
+        at(8.6, "set-variable", value=1), nodes=4, quiet_at=20.0,
+        sets=(daemonset(rolling={**_IN_PLACE, "maxUnavailable": 2}),),
+    ),
+}  # fmt: skip
+
 _LEADING: Final = {
     "cut-off-and-back": _plan(
         set_image(25.0), at(27.0, "cut-off", 18.0, who="controller-0"),
@@ -605,7 +615,8 @@ _LEADING: Final = {
 REGRESSION_PLANS: Final[dict[str, Plan]] = {
     name: msgspec.structs.replace(plan, name=name)
     for some in (
-        *(_BUDGET, _HELD, _PODS, _EVICTED, _RELEASES, _OTHERS, _SERVER, _WAITING, _LEADING),
+        *(_BUDGET, _HELD, _PODS, _EVICTED, _RELEASES, _OTHERS, _SERVER, _WAITING),
+        *(_CHANGED_ON_THE_WAY, _LEADING),
         INTRUSIONS,
         ORPHANS,
         HEALTH,

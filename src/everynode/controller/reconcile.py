@@ -248,7 +248,7 @@ class Reconciler:
     def _observe(self, state: DaemonSetState, now: float) -> Ledger:
         """Return the ledger with all changes; read the pods of writes that are not seen."""
         assert state.ledger is not None
-        state.refresh_ledger(self._informers.pods.version, now)
+        state.refresh_ledger(self._informers.pods.version, now, lost=self._wall.behind())
         ahead = state.take_unreported_ahead()
         if ahead:
             self._reporter.times_ahead(state, ahead)

@@ -366,13 +366,15 @@ class DaemonSetState:
 
     # --- Input of the ledger -------------------------------------------------------------------
 
-    def refresh_ledger(self, cache_version: int, now: float) -> None:
-        """Show the ledger every node that changed; drop the pending writes that are seen."""
+    def refresh_ledger(self, cache_version: int, now: float, *, lost: float = 0.0) -> None:
+        """Show the ledger every node that changed; drop the pending writes that are seen.
+
+        `lost`: what our clock has lost, of which `clock_set_back` will tell later.
+        """
         assert self.ledger is not None
         changed = self.changed.take(now)
-        moment = datetime.fromtimestamp(now, UTC)
         for node in changed:
-            self._note_future_times(node, now, moment)
+            self._note_future_times(node, now, now + lost)
             write = self.writes.get(node)
             if write is not None and write.seen(self.pods_on(node), cache_version):
                 del self.writes[node]
@@ -425,18 +427,15 @@ class DaemonSetState:
 
     # --- Clocks that are wrong -----------------------------------------------------------------
 
-    def _note_future_times(self, node: str, now: float, moment: datetime) -> None:
+    def _note_future_times(self, node: str, now: float, seen_at: float) -> None:
         """Record when a time that is in the future was first seen: it counts from then."""
         known, pods = self._ahead.get(node, ()), self.pods_on(node)
-        if not known:
-            for pod in pods:
-                if has_future_time(pod, moment):
-                    break
-            else:
-                return  # the common case
+        moment = None if known else datetime.fromtimestamp(now, UTC)
+        if moment and not any([has_future_time(pod, moment) for pod in pods]):
+            return  # the common case
         times = sorted({time for pod in pods for time in pod_times(pod)})
         seen = dict(known)
-        found = tuple((time, seen.get(time, now)) for time in times if time > now or time in seen)
+        found = tuple((t, seen.get(t, seen_at)) for t in times if t > now or t in seen)
         new = [time - now for time, _ in found if time not in seen]
         if new:
             self._unreported_ahead[node] = max(new)

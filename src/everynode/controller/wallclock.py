@@ -17,6 +17,10 @@ class WallClock:
         self._clock = clock
         self._offset = clock.now() - clock.monotonic()
 
+    def behind(self) -> float:
+        """Return how many seconds the clock has lost that `set_back` will return later."""
+        return max(0.0, self._offset - (self._clock.now() - self._clock.monotonic()))
+
     def set_back(self) -> float:
         """Return by how many seconds the clock was set back since the last call; mostly zero.
 

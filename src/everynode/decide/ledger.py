@@ -353,6 +353,7 @@ class Ledger:
                 self._replace_unready(turn, turn.limits.max_surge)
             self._surge(turn, accepted=accepted)
         elif self.plan.updating and accepted:
+            self._change(turn, Queue.RECREATE_NO_BUDGET, turn.changes, last_first=True)
             self._replace_unready(turn, turn.limits.max_unavailable)
             self._update_ready(turn, turn.limits.max_unavailable)
         self._withdraw(turn)

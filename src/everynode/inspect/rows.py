@@ -23,6 +23,7 @@ from everynode.inspect.fleet import NodeRow, NodeStanding
 _SERVED: Final = {
     Queue.CREATE: False,
     Queue.MAINTAIN: False,
+    Queue.RECREATE_NO_BUDGET: True,
     Queue.REPLACE_UNREADY_NO_BUDGET: True,
     Queue.REPLACE_UNREADY: True,
     Queue.UPDATE_READY_NO_BUDGET: True,

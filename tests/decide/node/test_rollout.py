@@ -422,6 +422,21 @@ def test_a_pod_taken_out_of_service_goes_back_when_pods_are_to_be_recreated() ->
     assert acts(make(), begun) == ["patch n1 agent-n1-v1 Gate"]
 
 
+def test_pods_taken_out_of_service_that_cannot_be_changed_are_recreated_at_no_cost() -> None:
+    views = [gated(n, open=False, reason="StartInPlaceUpdate") for n in ("n1", "n2")]
+    plan = make(strategy=IN_PLACE, new=revision(NEW, hostNetwork=True))
+    deletes = ["delete n2 agent-n2-v1 Update", "delete n1 agent-n1-v1 Update"]
+    assert acts(plan, *views, gated("n3")) == deletes
+
+
+def test_a_pod_taken_out_of_service_that_cannot_be_recreated_either_serves_on() -> None:
+    begun = gated("n1", open=False, reason="StartInPlaceUpdate")
+    tainted = see(node("n1", taints=(GPU,)), *begun.pods)
+    plan = make(strategy=IN_PLACE, new=revision(NEW, hostNetwork=True))
+    assert assess(plan, tainted).reason.code == reasons.TAINTED
+    assert acts(plan, tainted) == ["patch n1 agent-n1-v1 Gate"]
+
+
 def test_a_new_pod_gets_its_gate_opened() -> None:
     fresh = gated("n1", NEW, open=False)
     assert acts(make(strategy=IN_PLACE), fresh) == ["patch n1 agent-n1-v2 Gate"]

@@ -23,6 +23,7 @@ from everynode.decide.view import NodeView
 
 # The queues of nodes whose pod is taken for the target, in the order in which they are served.
 UPDATE_QUEUES: Final = (
+    Queue.RECREATE_NO_BUDGET,
     Queue.REPLACE_UNREADY_NO_BUDGET,
     Queue.REPLACE_UNREADY,
     Queue.UPDATE_READY_NO_BUDGET,

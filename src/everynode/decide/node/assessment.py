@@ -31,6 +31,7 @@ class Queue(enum.IntEnum):
     WITHDRAW = 10  # an old pod whose toleration the target withdraws; its node gets no other one
     UPDATE_READY_LAST = 11  # like UPDATE_READY, on a node whose maintenance is planned
     SURGE_LAST = 12  # like SURGE, on a node whose maintenance is planned
+    RECREATE_NO_BUDGET = 13  # an old pod that was made unready to be changed, and cannot be
 
 
 class NodeCounts(NamedTuple):

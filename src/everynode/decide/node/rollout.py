@@ -79,7 +79,10 @@ def _take(node: NodeState, pod: Pod, reason: Reason | None = None) -> NodeIntent
     sick = wake_at is not None and wake_at <= node.now
     # Only an old pod can have been sick before the target came.
     step = Step(StepKind.UPDATE, Cause.UPDATE, pod, sick=sick and pod in node.old_pods)
-    if not sick:
+    if pod in node.old_pods and node.is_taken_out_of_service(pod):
+        # Its node is down already, even if fewer may be since.
+        queue = Queue.RECREATE_NO_BUDGET
+    elif not sick:
         # A pod that is not Ready for a moment is an ordinary pod on a node that is down.
         planned = Queue.UPDATE_READY_LAST if is_planned(node.node) else Queue.UPDATE_READY
         queue = Queue.UPDATE_READY_NO_BUDGET if node.down else planned
@@ -269,8 +272,20 @@ def _recreate_failed(node: NodeState, failed: InPlaceProgress) -> NodeIntent:
     """Recreate a pod whose in-place update failed; the budget applies."""
     if not node.eligible.should_run:
         text = f"{failed.failure}, and {node.eligible.reason}: it cannot be recreated"
-        return NodeIntent(reason=Reason(reasons.TAINTED, text))
-    return _take(node, failed.pod, Reason(reasons.IN_PLACE, f"recreated: {failed.failure}"))
+        return _serve_on(node, failed.pod, NodeIntent(reason=Reason(reasons.TAINTED, text)))
+    reason = Reason(reasons.IN_PLACE, f"recreated: {failed.failure}")
+    return _serve_on(node, failed.pod, _take(node, failed.pod, reason))
+
+
+def _serve_on(node: NodeState, pod: Pod, intent: NodeIntent) -> NodeIntent:
+    """Put a pod back into service that can be neither changed nor recreated now."""
+    if intent.steps or not node.is_taken_out_of_service(pod):
+        return intent
+    times_out_at = _times_out_at(node, pod)
+    if times_out_at is not None and times_out_at <= node.now:
+        return intent  # it would be made unready again at once
+    step = Step(StepKind.MAINTAIN, Cause.GATE, pod)
+    return intent._replace(queue=Queue.MAINTAIN, steps=(step,))
 
 
 def _fits_in_place(node: NodeState, old: Pod) -> bool:

@@ -23,6 +23,7 @@ from everynode.sim.checks.possible_views import (
     owner_uid,
     possible_views,
 )
+from everynode.sim.checks.withdrawn import is_withdrawn
 from everynode.sim.engine.clock import EPOCH
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit, RecordedRequest, WorldRecord
@@ -77,6 +78,8 @@ class BadVersion(Check):
         oracle = Oracle(cluster, cluster.sets[owner_uid(pod)], commit.cause.evaluated_at)
         if oracle.at_target(pod) or self._is_excused(commit, pod, oracle.ds):
             return
+        if not oracle.desired_nodes and is_withdrawn(oracle, pod):
+            return  # no node is to have the version
         course.hurt[node_of(pod)] = commit.version
         if len(course.hurt) <= _allowed_down(oracle):
             return

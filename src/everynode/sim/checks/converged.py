@@ -168,6 +168,8 @@ def _of_status(oracle: Oracle) -> Iterator[str]:
     for name, (shown, actual) in counts.items():
         if shown != actual:
             yield f"the status shows {shown} {name}, it is {actual}"
+    if ("Faulty", "True", "Refused") in [(e.type, e.status, e.reason) for e in status.conditions]:
+        yield "a write that was refused is still to be tried again"
     condition = {each.type: each.status for each in status.conditions}.get("Ready")
     if ds.flavour is Flavour.ADVANCED and condition != "True":
         yield f"all is as declared, and the condition Ready is {condition}"

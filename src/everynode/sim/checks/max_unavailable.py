@@ -9,7 +9,7 @@ from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.sim.checks.check import Check
 from everynode.sim.checks.fast_oracle import FastOracles
-from everynode.sim.checks.inplace_progress import inplace_state_of
+from everynode.sim.checks.inplace_progress import gate_closed, inplace_state_of
 from everynode.sim.checks.last_pods import OBSERVED, LastPods
 from everynode.sim.checks.oracle import (
     Oracle,
@@ -156,6 +156,8 @@ def _check_update(oracle: Oracle, pod: Pod, disrupted: Collection[str]) -> str:
     if oracle.surging and not oracle.is_sick(pod):
         what = "Ready pod" if is_true(pod, keys.READY) else "pod that is not sick"
         return f"S1: a {what} was taken before its successor is available"
+    if gate_closed(pod):
+        return ""  # it was taken before, and is recreated now: that costs nothing more
     unavailable = [] if oracle.surging else oracle.unavailable(disrupted)
     if not oracle.is_sick(pod):
         if len(unavailable) > oracle.limit:

@@ -21,12 +21,15 @@ def is_withdrawn(oracle: Oracle, pod: Pod) -> bool:
 def withdrawing(oracle: Oracle, disrupted: Collection[str]) -> list[str]:
     """Nodes that get no other pod, whose pod goes because its toleration was withdrawn.
 
-    A pod that has ended went by itself, and a node that is left alone is not counted.
+    A pod that has ended went by itself, a misplaced one would go without an update, and a node that
+    is left alone is not counted.
     """
+    target = node_fit(oracle.ds.template)
     return sorted(
         node
         for node in oracle.scope - oracle.desired_nodes
         if not oracle.is_silent(node)
+        and target.may_stay(oracle.cluster.nodes[node])
         and any(is_withdrawn(oracle, pod) for pod in oracle.pods_on(node) if not pod.finished)
         and all(pod.uid in disrupted for pod in oracle.staying(node))
     )
