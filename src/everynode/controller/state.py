@@ -431,7 +431,7 @@ class DaemonSetState:
         """Record when a time that is in the future was first seen: it counts from then."""
         known, pods = self._ahead.get(node, ()), self.pods_on(node)
         moment = None if known else datetime.fromtimestamp(now, UTC)
-        if moment and not any([has_future_time(pod, moment) for pod in pods]):
+        if moment and not any(has_future_time(pod, moment) for pod in pods):
             return  # the common case
         times = sorted({time for pod in pods for time in pod_times(pod)})
         seen = dict(known)
