@@ -161,28 +161,54 @@ def test_a_write_of_an_earlier_term_is_awaited_before_the_next_begins() -> None:
     run(_play_two_terms(loop), loop=loop)
 
 
-async def _play_status_conflict(loop: SimLoop, end: Callable[[Stand], None], *, kept: bool) -> None:
-    stand = Stand(loop)
+async def _told(stand: Stand) -> bool:
+    decode = partial(decode_daemonset, flavour=Flavour.ADVANCED)
+    (ds,) = await stand.client.read_all(ADVANCED, decode)
+    return ds.status.ready == 3
+
+
+async def _install(stand: Stand) -> None:
     await stand.components.ready()
     await stand.client.write(verbs.create(ADVANCED, daemonset(), namespace="default"), bytes)
-
-    async def told() -> bool:
-        decode = partial(decode_daemonset, flavour=Flavour.ADVANCED)
-        (ds,) = await stand.client.read_all(ADVANCED, decode)
-        return ds.status.ready == 3
-
-    await stand.until(told)
+    await stand.until(partial(_told, stand))
     await stand.clock.sleep(5)
+
+
+async def _write_status(stand: Stand) -> None:
+    """Another controller writes the status."""
     other = {"status": {"numberReady": 1}}
     await stand.client.write(
         verbs.patch(ADVANCED, "agent", other, namespace="default", subresource="status"), bytes
     )
     await stand.clock.sleep(1)
+
+
+async def _play_status_conflict(loop: SimLoop, end: Callable[[Stand], None], *, kept: bool) -> None:
+    stand = Stand(loop)
+    await _install(stand)
+    await _write_status(stand)
     end(stand)
     await stand.clock.sleep(30)
-    assert await told() is not kept
-    await stand.until(told)
+    assert await _told(stand) is not kept
+    await stand.until(partial(_told, stand))
     await stand.end()
+
+
+async def _play_standby(loop: SimLoop) -> None:
+    stand = Stand(loop)
+    await _install(stand)
+    stand.turns.lose()
+    await stand.clock.sleep(1)
+    await _write_status(stand)
+    metrics = stand.controller.metrics.exposition().decode().splitlines()
+    await stand.end()
+    (contested,) = [each for each in metrics if each.startswith("everynode_daemonset_contested{")]
+    assert contested.endswith(" 0.0")
+
+
+def test_a_status_that_the_next_leader_writes_is_not_contested() -> None:
+    loop = SimLoop()
+    run(_play_standby(loop), loop=loop)
 
 
 def test_a_status_back_off_outlives_a_term_that_ends_because_the_clock_is_set() -> None:

@@ -87,7 +87,7 @@ class Informers:
         self.pull_pods: Cache[Pod] = Cache(indexes={"owner": _pull_pod_owner})
         self.daemonsets: dict[Flavour, Cache[DaemonSet]] = {f: Cache() for f in flavours}
         self.states: dict[str, DaemonSetState] = {}  # by uid
-        self._handler: Callable[[Effect], None] = lambda _: None  # while no term has begun
+        self._handler: Callable[[Effect], None] = _ignore  # while no term has begun
         self._subscribe(self.nodes, self.node_changed)
         self._subscribe(self.pods, self.pod_changed)
         self._subscribe(self.revisions, self.revision_changed)
@@ -98,6 +98,10 @@ class Informers:
     def set_handler(self, handler: Callable[[Effect], None]) -> None:
         """Hand the effects of all changes to this function from now on."""
         self._handler = handler
+
+    def remove_handler(self) -> None:
+        """Hand effects to nobody: we do not lead. The states follow the changes all the same."""
+        self._handler = _ignore
 
     def _subscribe(
         self, cache: Cache[T], route: Callable[[T | None, T | None], Iterator[Effect]]
@@ -274,6 +278,10 @@ class Informers:
 def _is_served(controller: OwnerReference | None, groups: frozenset[str]) -> bool:
     """Whether it is an orphan, or controlled by a DaemonSet of a kind that we serve."""
     return controller is None or (controller.kind == KIND and controller.group in groups)
+
+
+def _ignore(effect: Effect) -> None:
+    """React to no change."""
 
 
 def _same_owners(before: Pod, after: Pod) -> bool:

@@ -170,6 +170,8 @@ class Controller:
             await asyncio.wait((lost, *tasks), return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 task.cancel()
+        # What the next leader writes is not ours to react to.
+        self.informers.remove_handler()
 
     async def _clock_set(self) -> None:
         """Return when the wall clock was set, or the machine has slept.
