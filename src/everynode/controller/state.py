@@ -264,8 +264,6 @@ class DaemonSetState:
                 backoff=_RECREATE,
                 lasting=_LASTING,
             )
-        elif isinstance(write.action, DeletePod) and write.action.sick:
-            self._emptied_sick.add(node)
         self._verify_later(write)
         if isinstance(write.action, PatchPod):
             self.changed.mark(node)
@@ -378,6 +376,8 @@ class DaemonSetState:
             write = self.writes.get(node)
             if write is not None and write.seen(self.pods_on(node), cache_version):
                 del self.writes[node]
+                if isinstance(write.action, DeletePod) and write.action.sick:
+                    self._emptied_sick.add(node)
             if node in self._nodes or node in self._pods or node in self.writes:
                 self.ledger.observe(self.view(node))
             else:

@@ -67,8 +67,8 @@ def max_writes(ds: DaemonSet, pod: Pod) -> int:
 
 
 def _marks(ds: DaemonSet, pod: Pod) -> int:
-    """How many writes mark a pod for its preDelete hook, which may have been removed since."""
+    """How many writes mark a pod for its preDelete hook, which may have been changed since."""
     hook = ds.pre_delete
     if hook is None:
         return 2 if is_preparing(pod) else int(is_marked_not_ready(pod))
-    return 1 + hook.mark_not_ready
+    return 1 + (hook.mark_not_ready or is_marked_not_ready(pod))
