@@ -100,7 +100,7 @@ class Informers:
         self._handler = handler
 
     def remove_handler(self) -> None:
-        """Hand effects to nobody: we do not lead. The states follow the changes all the same."""
+        """Hand effects on no longer: we do not lead. The states follow the changes all the same."""
         self._handler = _ignore
 
     def _subscribe(

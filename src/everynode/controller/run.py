@@ -151,6 +151,8 @@ class Controller:
                 await self._catch_up()
                 if not lost.done():
                     await self._serve_term(lost, conflicts)
+        # What the next leader writes is not ours to react to.
+        self.informers.remove_handler()
         self.metrics.lead_lost()
 
     async def _catch_up(self) -> None:
@@ -170,8 +172,6 @@ class Controller:
             await asyncio.wait((lost, *tasks), return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 task.cancel()
-        # What the next leader writes is not ours to react to.
-        self.informers.remove_handler()
 
     async def _clock_set(self) -> None:
         """Return when the wall clock was set, or the machine has slept.
