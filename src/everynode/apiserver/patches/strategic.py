@@ -48,12 +48,12 @@ class FieldPatchMeta:
     @property
     def item_type(self) -> TypePatchMeta:
         """The patch metadata of the objects in the list."""
-        return _patch_meta(self._item_type)
+        return patch_meta(self._item_type)
 
     @property
     def object_type(self) -> TypePatchMeta:
         """The patch metadata of the object, or of the objects in the map."""
-        return _patch_meta(self._object_type)
+        return patch_meta(self._object_type)
 
 
 class TypePatchMeta:
@@ -72,13 +72,13 @@ class TypePatchMeta:
 
 
 _NO_PATCH_META: Final = FieldPatchMeta(FieldInfo())
-_patch_meta: Final = cache(TypePatchMeta)  # one per type
+patch_meta: Final = cache(TypePatchMeta)  # one per type
 _NEEDS_MERGE: Final = frozenset({dict, list, type(None)})  # not copied as is
 
 
 def merge(original: Object, patch: Object, type_name: str) -> Object:
     """Return the patched object; neither argument is changed. Raises StrategicError."""
-    return _merge_map(original, patch, _patch_meta(type_name))
+    return _merge_map(original, patch, patch_meta(type_name))
 
 
 def _merge_map(original: Object, patch: Object, meta: TypePatchMeta) -> Object:

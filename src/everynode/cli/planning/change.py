@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from everynode.api import keys
-from everynode.api.conversion import convert
 from everynode.api.template_equality import normalise
 from everynode.apiserver.patches.json_patch import apply_merge_patch
 from everynode.change.edits import set_images
@@ -55,29 +53,6 @@ def parse_limit(option: str, text: str) -> int | str:
     return text if text.endswith("%") else int(text)
 
 
-def apply_file(live: Object, manifest: Object) -> Object:
-    """Return the live DaemonSet after `kubectl apply` of a manifest.
-
-    A field that the manifest applied before had and this one has not is removed; fields that
-    others set stay. Where no earlier manifest is recorded, the pod template is the manifest's.
-    """
-    if manifest["apiVersion"] != live["apiVersion"]:
-        manifest = convert(manifest, live["apiVersion"]).made
-    annotations = live["metadata"].get("annotations") or {}
-    last = _last_applied(annotations.get(keys.LAST_APPLIED, ""))
-    earlier = last or {"metadata": {}, "spec": {}}
-    metadata = dict(live["metadata"])
-    for key in ("labels", "annotations"):
-        maps = [
-            each.get(key) or {} for each in (earlier["metadata"], metadata, manifest["metadata"])
-        ]
-        metadata[key] = _merge(*maps)
-    spec = _merge(earlier["spec"], live["spec"], manifest["spec"])
-    if last is None:
-        spec["template"] = deepcopy(manifest["spec"].get("template") or {})
-    return {**live, "metadata": metadata, "spec": spec}
-
-
 def apply_flags(ds: Object, flags: Flags) -> Object:
     """Return the DaemonSet with the changes that options ask for; raises UserError."""
     if flags.images:
@@ -110,28 +85,6 @@ def changed_fields(before: Object, after: Object) -> list[ChangedField]:
 
 def _option(field: str) -> str:
     return "--" + re.sub("([A-Z])", r"-\1", field).lower()
-
-
-def _last_applied(text: str) -> Object | None:
-    """Return the manifest that kubectl applied before; None if there is no record of it."""
-    try:
-        found = msgspec.json.decode(text, type=Object)
-    except msgspec.DecodeError:
-        return None
-    sound = all(isinstance(found.get(key), dict) for key in ("metadata", "spec"))
-    return found if sound else None
-
-
-def _merge(last: Object, live: Object, new: Object) -> Object:
-    """Merge three versions of an object, as kubectl does for custom resources: lists are whole."""
-    merged = {key: value for key, value in live.items() if key in new or key not in last}
-    for key, value in new.items():
-        old, earlier = live.get(key), last.get(key)
-        if isinstance(value, dict) and isinstance(old, dict):
-            merged[key] = _merge(earlier if isinstance(earlier, dict) else {}, old, value)
-        elif value is not None:
-            merged[key] = deepcopy(value)
-    return merged
 
 
 def _comparable(ds: Object) -> Object:

@@ -18,7 +18,8 @@ from everynode.cli.access.daemonset_names import (
     read_daemonset,
 )
 from everynode.cli.planning import room
-from everynode.cli.planning.change import Flags, apply_file, apply_flags
+from everynode.cli.planning.applied import apply_manifest
+from everynode.cli.planning.change import Flags, apply_flags
 from everynode.cli.terminal.manifest_files import display_name, read_daemonsets
 from everynode.errors import UsageError, UserError
 from everynode.inspect.node_usage import read_usage
@@ -73,7 +74,7 @@ async def ask(cluster: Cluster, name: str, manifest: Object | None, flags: Flags
     elif live is None:
         new = {**manifest, "metadata": {**manifest["metadata"], "namespace": cluster.namespace}}
     else:
-        new = apply_file(live, manifest)
+        new = apply_manifest(live, manifest)
     new = apply_flags(new, flags)
     ds = found.ds if found is not None else None
     raw = found.raw if found is not None else None
