@@ -82,12 +82,12 @@ class SetList(NullObserver):
         self._wanted.set()
         ends = self._clock.monotonic() + seconds
         while not self.begun and self._clock.monotonic() < ends:
-            with suppress(TimeoutError):  # a list without objects is no change
+            with suppress(TimeoutError):  # a list without objects changes nothing
                 async with asyncio.timeout(_LOOK_AGAIN):
                     await self._changed.wait()
 
     async def change(self, known: asyncio.Event) -> None:
-        """Wait for the change after `known`; problems of watches that are shared are none."""
+        """Wait for the change after `known`; a problem of a shared watch is not a change."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_TROUBLE_PAUSE):
                 await known.wait()
@@ -103,7 +103,7 @@ class SetList(NullObserver):
 
     def document(self, sets: Sequence[DaemonSet]) -> Object:
         """Return sets as they are sent, without the fields that the server adds."""
-        # A kind that is not installed is no problem.
+        # A kind that is not installed is not a problem.
         troubles = {
             f"watch {each.resource.full_name}: {each.trouble}"
             for each in self._watchers

@@ -22,8 +22,8 @@ from everynode.apiserver.storage.store import Store
 from everynode.components.objects import ANNOTATION_PREFIX
 from everynode.decide.node.availability import is_ready
 from everynode.decide.node.maintenance import is_set_aside
+from everynode.forecast.seeded_pod import describe_pod
 from everynode.forecast.transport import BEHAVIOUR
-from everynode.forecast.under_way import describe_pod
 from everynode.inspect.stored_objects import StoredObjects
 from everynode.kube import verbs
 from everynode.kube.client import Client

@@ -1,7 +1,7 @@
-"""Under way: how a pod of a real cluster goes on in a simulated one, in the simulator's words.
+"""Seeded pod: how a pod that was copied from a real cluster continues on a simulated kubelet.
 
-A pod that is starting or stopping needs the rest of its time. One that fails goes on failing, until
-the new version comes. Pure functions.
+A pod that is starting or stopping needs the rest of its time. One that fails continues to fail
+until the new version comes. Pure functions.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pytest
 
 from everynode.api.objects import Pod
 from everynode.api.times import format_time
-from everynode.forecast.under_way import describe_pod
+from everynode.forecast.seeded_pod import describe_pod
 
 NOW = 1_767_225_600.0
 RUNNING = {"running": {"startedAt": format_time(NOW)}}
