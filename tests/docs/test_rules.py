@@ -58,6 +58,18 @@ def test_every_anchor_that_is_cited_exists() -> None:
     assert cited == []
 
 
+def test_links_to_a_part_of_a_page_lead_to_its_heading() -> None:
+    missing = []
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", read(page), flags=re.DOTALL)
+        for target, anchor in re.findall(r"\]\(([\w./-]*\.md)?#([^)]+)\)", text):
+            linked = read(page.parent / target) if target else read(page)
+            named = re.findall(r'<a id="([^"]+)"></a>', linked)
+            if anchor not in {*named, *anchors_of_headings(linked)}:
+                missing.append(f"{page.relative_to(ROOT)}: {target}#{anchor}")
+    assert missing == []
+
+
 def test_links_inside_the_page_lead_somewhere() -> None:
     linked = re.findall(r"\]\(#([^)]+)\)", read(RULES))
     assert len(linked) > 50
