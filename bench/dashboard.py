@@ -28,8 +28,8 @@ from bench.dashboard_cluster import NAME
 from bench.measured_controller import free_port
 from bench.process_usage import ProcessUsage, read_process
 from everynode.api.daemonset import Flavour
-from everynode.cli.run import DASHBOARD_SHARE
 from everynode.cli.serving import event_loop
+from everynode.cli.serving.run import DASHBOARD_SHARE
 from everynode.clock import SystemClock
 from everynode.controller.run import GC_THRESHOLD, Controller, ControllerOptions
 from everynode.dashboard.server import Dashboard, serve

@@ -6,7 +6,8 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from everynode.cli.demo import command, run_demo
+from everynode.cli.demo import command
+from everynode.cli.serving.demo import run_demo
 
 
 async def test_the_demo_tells_its_story_and_keeps_its_promises() -> None:

@@ -21,6 +21,15 @@ from everynode.cli import main
 from everynode.sim.plans.manifests import daemonset
 from tests.support.commands import everynode as typed
 
+# Each of them, or what it needs, takes as long as a whole --help may take.
+SLOW_TO_IMPORT = (
+    "aiohttp",
+    "cryptography",
+    "everynode.apiserver.verbs.dispatch",
+    "everynode.controller.run",
+    "everynode.sim",
+    "prometheus_client",
+)
 NAMES = [name for section in main.COMMANDS.values() for name in section]
 
 
@@ -67,6 +76,18 @@ def test_the_help_has_a_line_for_every_command_and_imports_none() -> None:
         "everynode.errors",
         "everynode.cli.main",
     ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_of_a_command_imports_little_so_that_it_is_quick(name: str) -> None:
+    code = (
+        "import sys; from everynode.cli.main import entry; entry.main(standalone_mode=False);"
+        "print([each for each in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, name, "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    imported = ast.literal_eval(result.stdout.splitlines()[-1])
+    assert [each for each in imported if each in SLOW_TO_IMPORT] == []
 
 
 @pytest.mark.parametrize("name", NAMES)

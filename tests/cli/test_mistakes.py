@@ -156,7 +156,7 @@ MISTAKES = [
         WITHOUT_CONTEXT,
     ),
     # Files.
-    ("lint", 2, "Error: Missing option '-f'."),
+    ("lint", 2, "Error: Missing option '-f' / '--filename'."),
     ("lint -f missing.yaml", 1, "everynode: cannot read missing.yaml: No such file or directory"),
     (
         "lint -f broken.yaml",

@@ -18,8 +18,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from everynode.api.keys import CONTROLLER_NAMESPACE
 from everynode.cli.install import command as install_command
-from everynode.install import NAMESPACE
 from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
 from tests.browser.chromium import HOW_TO_GET_IT, PROGRAM, chromium
 from tests.support import kubernetes
@@ -113,7 +113,7 @@ def page(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             viewer = "--clusterrole=everynode-dashboard-viewer"
             cluster.kubectl("create", "clusterrolebinding", user, viewer, account)
         tokens[user] = cluster.token(user, "one")
-    own = cluster.token("everynode", NAMESPACE)
+    own = cluster.token("everynode", CONTROLLER_NAMESPACE)
     kubeconfig = cluster.kubeconfig_with(own, tmp_path_factory.mktemp("own"))
     with _run(kubeconfig) as address:
         yield Page(address, tokens)

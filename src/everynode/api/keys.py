@@ -58,6 +58,8 @@ PULLED: Final = "everynode.io/pulled"
 AUTOSCALER_DAEMON_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 FIELD_MANAGER: Final = "everynode"
 CLI_FIELD_MANAGER: Final = "everynode-cli"  # of what people change by a command
+# Where the controller is installed unless another namespace is chosen.
+CONTROLLER_NAMESPACE: Final = "everynode-system"
 
 # Kubernetes' alphabet for generated names: no vowels, so that no words are formed
 NAME_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"

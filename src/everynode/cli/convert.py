@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from everynode.api import keys
-from everynode.api.conversion import LostField, convert
-from everynode.cli.terminal.manifest_files import Object, is_daemonset, read_objects
-from everynode.errors import UserError
-from everynode.install.yaml_output import as_yaml
+
+if TYPE_CHECKING:
+    from everynode.api.conversion import LostField
+
+Object = dict[str, Any]
 
 
 @click.command("convert")
 @click.option(
     "-f",
+    "--filename",
     "files",
     multiple=True,
     required=True,
@@ -45,6 +48,10 @@ def command(*, files: Sequence[str], version: str, drop: bool) -> None:
     And back again:
       everynode convert -f agent.yaml --to apps/v1 --drop
     """
+    # Late, as all that --help does not need.
+    from everynode.cli.terminal.manifest_files import is_daemonset, read_objects
+    from everynode.install.yaml_output import as_yaml
+
     found = [(name, each) for name in files for each in read_objects(name)]
     made = [
         _convert(name, each, version, drop=drop) if is_daemonset(each) else each
@@ -54,6 +61,9 @@ def command(*, files: Sequence[str], version: str, drop: bool) -> None:
 
 
 def _convert(name: str, manifest: Object, version: str, *, drop: bool) -> Object:
+    from everynode.api.conversion import convert
+    from everynode.errors import UserError
+
     made, lost = convert(manifest, version)
     who = manifest["metadata"]["name"]
     if lost and not drop:

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from everynode.api.keys import CONTROLLER_NAMESPACE
 from everynode.cli.access.options import ClusterOptions, check_namespace, connection_options
 from everynode.cli.terminal.output import output_option
 
@@ -17,7 +18,7 @@ from everynode.cli.terminal.output import output_option
     "-n",
     "--namespace",
     metavar="NAME",
-    default="everynode-system",
+    default=CONTROLLER_NAMESPACE,
     show_default=True,
     callback=check_namespace,
     help="The namespace of the controller.",

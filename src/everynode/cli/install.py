@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from everynode.cli.access.connection import connect
+from everynode.api.keys import CONTROLLER_NAMESPACE
 from everynode.cli.access.options import check_namespace, connection_options
-from everynode.clock import Clock, SystemClock
-from everynode.install import NAMESPACE, InstallOptions, install_objects
-from everynode.install.apply import Consent, apply_all
-from everynode.install.metadata import Object
-from everynode.install.takeover import helm_release
-from everynode.install.yaml_output import as_yaml
-from everynode.kube.client import Client
+
+if TYPE_CHECKING:
+    from everynode.clock import Clock
+    from everynode.install.apply import Consent
+    from everynode.kube.client import Client
+
+Object = dict[str, Any]
 
 
 def _image(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
@@ -37,9 +37,10 @@ def _image(context: click.Context, parameter: click.Parameter, value: str | None
     help="Also run the controller in the cluster, from this image (see Containerfile).",
 )
 @click.option(
+    "-n",
     "--namespace",
     metavar="NAME",
-    default=NAMESPACE,
+    default=CONTROLLER_NAMESPACE,
     show_default=True,
     callback=check_namespace,
     help="The namespace of the controller.",
@@ -79,6 +80,12 @@ def command(
     Only CRD and RBAC:    everynode install
     All in the cluster:   everynode install --image registry.example/everynode:0.1.0
     """
+    import asyncio  # late, as all that --help does not need
+
+    from everynode.install import InstallOptions, install_objects
+    from everynode.install.apply import Consent
+    from everynode.install.yaml_output import as_yaml
+
     options = InstallOptions(namespace=namespace, image=image, native=native, dashboard=dashboard)
     wanted = install_objects(options)
     if only_print:
@@ -92,6 +99,9 @@ def command(
 async def _install(
     wanted: list[Object], consent: Consent, *, kubeconfig: str, context: str
 ) -> None:
+    from everynode.cli.access.connection import connect
+    from everynode.clock import SystemClock
+
     clock = SystemClock()
     async with connect(clock, kubeconfig=kubeconfig, context=context) as client:
         await install(client, clock, wanted, consent)
@@ -99,10 +109,14 @@ async def _install(
 
 async def install(client: Client, clock: Clock, wanted: list[Object], consent: Consent) -> None:
     """Apply all objects and print the outcome of each; raises UserError."""
+    from everynode.install.apply import apply_all
+    from everynode.install.takeover import helm_release
+
     async for step, outcome in apply_all(client, clock, wanted, consent):
         click.echo(f"{step} {outcome}")
-        if step.taken_over and step.live is not None and helm_release(step.live):
-            click.echo(_helm_warning(helm_release(step.live)), err=True)
+        release = helm_release(step.live) if step.taken_over and step.live is not None else ""
+        if release:
+            click.echo(_helm_warning(release), err=True)
 
 
 def _helm_warning(release: str) -> str:

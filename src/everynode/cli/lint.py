@@ -14,6 +14,7 @@ from everynode.errors import one_line, replace_control_characters
 @click.command("lint")
 @click.option(
     "-f",
+    "--filename",
     "files",
     multiple=True,
     required=True,

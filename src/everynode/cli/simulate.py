@@ -32,6 +32,7 @@ _FORECAST_OPTIONS: Final = (
 @click.command("simulate")
 @click.option(
     "-f",
+    "--filename",
     "files",
     multiple=True,
     metavar="FILE",
@@ -132,7 +133,7 @@ _FORECAST_OPTIONS: Final = (
 )
 @click.option(
     "-o",
-    "output",
+    "--output",
     type=click.Choice(["json", "svg", "html"]),
     help="Print JSON instead of text; of a forecast also a chart (svg) or a page that plays it.",
 )

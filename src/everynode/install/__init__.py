@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from everynode.api.crd import crd
+from everynode.api.keys import CONTROLLER_NAMESPACE
 from everynode.install.deployment import controller_objects
 from everynode.install.flow_schemas import flow_schemas
 from everynode.install.metadata import LABELS, Object, new_object, with_labels
 from everynode.install.rbac import dashboard_objects, rbac_objects
 
-NAMESPACE: Final = "everynode-system"
 _POD_SECURITY: Final = "pod-security.kubernetes.io"
 # Namespaces that come with a cluster are shared with others: Everynode does not label them.
 _BUILT_IN: Final = re.compile(r"default|kube-.*")
@@ -22,7 +22,7 @@ _BUILT_IN: Final = re.compile(r"default|kube-.*")
 class InstallOptions:
     """The options of an installation."""
 
-    namespace: str = NAMESPACE
+    namespace: str = CONTROLLER_NAMESPACE
     image: str = ""  # of the controller; empty: no Deployment
     native: bool = False
     dashboard: bool = False

@@ -1,12 +1,11 @@
-"""Simulated nodes: the --speed option, and changes of a running simulation through its API."""
+"""Simulated nodes: changes of a running simulation through its API."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final
 
-import click
 import msgspec
 
 from everynode.api.keys import CLI_FIELD_MANAGER
@@ -27,27 +26,6 @@ _ZONE: Final = "topology.kubernetes.io/zone"
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _OS: Final = "kubernetes.io/os"
 _TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def speed_option(default: float) -> Callable[[Function], Function]:
-    """Give a command --speed."""
-    return click.option(
-        "--speed",
-        type=float,
-        metavar="X",
-        default=default,
-        show_default=True,
-        callback=_check_speed,
-        help="How many times faster than in reality pods start, stop and fail.",
-    )
-
-
-def _check_speed(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    if not 0.001 <= value <= 10_000:  # also refuses nan
-        raise click.BadParameter("give a number from 0.001 to 10000")
-    return value
 
 
 async def set_condition(client: Client, name: str, condition: str, status: str) -> None:
