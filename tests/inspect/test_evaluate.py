@@ -73,6 +73,21 @@ def test_pace_and_time_to_go_come_from_the_pods_that_were_updated() -> None:
     assert fleet.seconds_left == pytest.approx(4 / (4 / 50))
 
 
+def test_pods_that_an_undo_did_not_touch_are_no_part_of_the_pace() -> None:
+    began = datetime.fromtimestamp(NOW - 60, UTC)
+    complete = Condition("Complete", "False", last_transition_time=began)
+    ds = sample(status=DaemonSetStatus(observed_generation=1, conditions=(complete,)))
+    target = target_of(ds)
+    nodes = tuple(node(f"n{i}") for i in range(9))
+    kept = [pod(f"n{i}", target, ready_for=3000.0) for i in range(4)]
+    back = [pod(f"n{8 - i}", target, ready_for=10.0 * (4 - i)) for i in range(2)]
+    few = evaluate(Snapshot(ds, nodes, (*kept, *back), ()), NOW).fleet
+    assert few.per_minute is None  # two are too few to tell
+    more = [*back, pod("n6", target, ready_for=20.0)]
+    fleet = evaluate(Snapshot(ds, nodes, (*kept, *more), ()), NOW).fleet
+    assert fleet.per_minute == pytest.approx(2 / 40 * 60)
+
+
 def test_queued_nodes_have_places_by_name_descending_and_sick_ones_first() -> None:
     ds = sample(
         strategy=UpdateStrategy(max_unavailable=IntOrPercent(1)),

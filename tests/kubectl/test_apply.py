@@ -59,7 +59,7 @@ def second(version: str) -> Object:
 
 
 def injected(live: Object) -> Object:
-    """The patch of someone who adds a container, a variable, a mount and a volume."""
+    """The patch of another writer, who adds a container, a variable, a mount and a volume."""
     spec = json.loads(json.dumps(live["spec"]["template"]["spec"]))
     agent = spec["containers"][0]
     agent["env"].append({"name": "ADDED", "value": "9"})

@@ -13,7 +13,14 @@ from everynode.cli.terminal.output import forecast_file_options, output_option
 
 @click.command("plan")
 @click.argument("name", default="", shell_complete=complete_daemonset)
-@click.option("-f", "file", default="", metavar="FILE", help="The manifest to be applied; or -.")
+@click.option(
+    "-f",
+    "--filename",
+    "file",
+    default="",
+    metavar="FILE",
+    help="The manifest to be applied, or - for standard input.",
+)
 @click.option(
     "--set-image",
     "images",

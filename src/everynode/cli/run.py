@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from everynode import log
+from everynode.api.keys import CONTROLLER_NAMESPACE
 from everynode.cli.access.options import check_namespace, connection_options
 
 

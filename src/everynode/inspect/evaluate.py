@@ -311,7 +311,9 @@ def _fleet(
     )
     state = _state(snapshot, plan, rows, counts, decided, now)
     budget = _budget(plan, totals, counts)
-    per_minute = _pace(plan, snapshot.pods or (), now, at_once=budget.promised)
+    started = _rollout_started_at(snapshot, plan)
+    since = max(started or 0.0, now - _PACE_SECONDS)
+    per_minute = _pace(plan, snapshot.pods or (), since, now, at_once=budget.promised)
     return FleetView(
         ds=ds,
         state=state,
@@ -321,7 +323,7 @@ def _fleet(
         rows=rows,
         target=plan.target_hash,
         images=read_images(ds.template),
-        started=_rollout_started_at(snapshot, plan),
+        started=started,
         per_minute=per_minute,
         seconds_left=_seconds_left(state, counts, per_minute),
         refusal=decided.refusal,
@@ -401,8 +403,12 @@ def _budget(plan: Plan, totals: NodeCounts | None, counts: Counts) -> Budget:
     )
 
 
-def _pace(plan: Plan, pods: Iterable[Pod], now: float, *, at_once: int) -> float | None:
+def _pace(
+    plan: Plan, pods: Iterable[Pod], since: float, now: float, *, at_once: int
+) -> float | None:
     """Return how many nodes became Ready at the target per minute, over the last of them.
+
+    Pods that were Ready before the rollout began are those that an undo need not touch.
 
     Nodes that are updated `at_once` become Ready at once: several such batches are needed.
     """
@@ -412,7 +418,7 @@ def _pace(plan: Plan, pods: Iterable[Pod], now: float, *, at_once: int) -> float
         if ready is None or ready.status != "True" or not plan.is_at_target(pod):
             continue
         moment = seconds(ready.last_transition_time)
-        if moment is not None and now - _PACE_SECONDS <= moment <= now:
+        if moment is not None and since <= moment <= now:
             times.append(moment)
     recent = sorted(times)[-max(_PACE_NODES, _PACE_BATCHES * at_once) :]
     if len(recent) < 3 or now <= recent[0]:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.cli.rollout.picture import fleet_picture, one_line
 from everynode.cli.terminal.style import Style
@@ -13,6 +15,7 @@ from everynode.inspect.fleet import (
     NodeStanding,
     RolloutState,
 )
+from tests.cli.terminal.test_table import Terminal
 from tests.support.samples import NOW, advanced, template
 
 BUDGET = Budget(field="maxUnavailable", written="10%", promised=100, used=40)
@@ -55,6 +58,20 @@ def test_many_nodes_are_drawn_as_shares() -> None:
     assert "  b  " + "o" * 30 + "  495 queued" in lines
     assert "  pace       12 nodes a minute, about 2 min 30 s left" in lines
     assert any(line.startswith("warning: you lack the permission to list nodes") for line in lines)
+
+
+def test_nodes_that_do_not_fit_onto_the_screen_are_drawn_as_shares(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    zones = [(zone, NodeStanding.UPDATED, 150) for zone in "abc"]
+    for height, drawn in ((60, 12), (24, 3)):
+        monkeypatch.setenv("LINES", str(height))
+        lines = fleet_picture(fleet(*zones), Style(Terminal()), NOW)
+        first = next(i for i, line in enumerate(lines) if line.startswith("  a  "))
+        assert lines.index("", first) - first == drawn
+        assert len(lines) < height
 
 
 def test_all_names_are_given_on_request() -> None:

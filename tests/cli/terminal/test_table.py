@@ -40,10 +40,32 @@ def test_a_terminal_gets_colours_and_lines_of_its_width(monkeypatch: pytest.Monk
     assert first == "a           \x1b[32mfine\x1b[0m    " + "x" * 19 + "…"
 
 
+def test_a_narrow_terminal_gets_smaller_gaps_and_no_useless_stump(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    head, rows = ["NAME", "STATE", "AGE"], [["a-long-name", "complete", "15m"]]
+    for width, line in (
+        (28, "a-long-name   complete   15m"),
+        (27, "a-long-name  complete  15m"),
+        (25, "a-long-name complete 15m"),
+        (23, "a-long-name   complete   15m"),
+    ):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert format_table(head, rows, Style(Terminal()))[1] == line
+    monkeypatch.setenv("COLUMNS", "30")
+    rows = [["a-long-name", "complete", "nothing moves"]]
+    assert format_table(head, rows, Style(Terminal()))[1] == "a-long-name complete nothing …"
+    monkeypatch.setenv("COLUMNS", "27")
+    assert format_table(head, rows, Style(Terminal()))[1].endswith("   nothing moves")
+
+
 def test_control_characters_of_others_reach_no_terminal() -> None:
     assert Style(io.StringIO()).paint("a\x1b]0;title\x07b") == "a?]0;title?b"
 
 
 def test_painted_lines_are_cut_by_what_is_seen() -> None:
-    assert cut_line("\x1b[32mgreen\x1b[0m and more", 7) == "\x1b[32mgreen\x1b[0m a"
+    assert cut_line("\x1b[32mgreen\x1b[0m and more", 7) == "\x1b[32mgreen\x1b[0m …"
+    assert cut_line("\x1b[32mgreen\x1b[0m", 5) == "\x1b[32mgreen\x1b[0m"
     assert shorten("abcdef", 4) == "abc…"

@@ -25,7 +25,7 @@ _NATIVE_TYPE: Final = "io.k8s.api.apps.v1.DaemonSet"
 # Who writes kubectl's record, and who declares whole objects without recording or applying them.
 _KUBECTL: Final = "kubectl-client-side-apply"
 _HELM: Final = "helm"
-_NOBODY: Final = "everynode-plan"
+_NO_MANAGER: Final = "everynode-plan"
 
 
 def apply_manifest(live: Object, manifest: Object) -> Object:
@@ -40,7 +40,7 @@ def apply_manifest(live: Object, manifest: Object) -> Object:
     native = live["apiVersion"] == keys.APPS_V1
     object_type = ObjectType(_NATIVE_TYPE) if native else ObjectType(None, crd.schema())
     manager = _manager(live)
-    if manager not in (_NOBODY, _KUBECTL):
+    if manager not in (_NO_MANAGER, _KUBECTL):
         return _apply_on_server(live, wanted, object_type, manager)
     last = _last_applied(live)
     if not native:
@@ -76,7 +76,7 @@ def _last_applied(live: Object) -> Object:
 def _manager(live: Object) -> str:
     """Return the field manager that declares the object as a whole; the last one to write it."""
     found = [each for each in _entries(live) if _declares(each)]
-    newest = max(found, key=lambda each: each.get("time") or "", default={"manager": _NOBODY})
+    newest = max(found, key=lambda each: each.get("time") or "", default={"manager": _NO_MANAGER})
     return str(newest["manager"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from everynode.cli.rollout.lines import age, permission_lines, revision_text
@@ -19,9 +19,11 @@ _INDENT: Final = "  "
 _BAR: Final = 30
 _LABEL: Final = 11  # width of the words on the left
 _MOST_MARKS: Final = 600  # beyond this a bar stands for the nodes of a group
+_OTHER_LINES: Final = 14  # of a picture, beside the nodes
 _MOST_GROUPS: Final = 24
 _NAMED: Final = 3  # nodes that are named for a reason, unless all are asked for
 _ORDER: Final = tuple(NodeStanding)
+_Draw = Callable[[Sequence[NodeRow], Style, int], Iterator[str]]
 _EXPLANATIONS: Final = {
     RolloutState.WAITING: "nothing moves at the moment, and nodes wait for something",
     RolloutState.STALLED: "nothing moves until what nodes wait for has changed",
@@ -98,18 +100,24 @@ def _groups(fleet: FleetView, style: Style, group_by: str) -> list[str]:
     for row in fleet.rows:
         groups.setdefault(row.labels.get(group_by, ""), []).append(row)
     names = sorted(groups, key=lambda name: (not name, name))
-    width = max(len(name) for name in names)
-    draw = _marks if len(fleet.rows) <= _MOST_MARKS else _share
-    lines = []
-    for name in names[:_MOST_GROUPS]:
-        title = f"{name or '-':<{width}}  " if width else ""
-        first = True
-        for line in draw(groups[name], style, style.width - len(_INDENT) - len(title)):
-            lines.append(f"{title if first else ' ' * len(title)}{line}")
-            first = False
+    shown = {name: groups[name] for name in names[:_MOST_GROUPS]}
+    lines = list(_draw(shown, _marks, style)) if len(fleet.rows) <= _MOST_MARKS else []
+    # What does not fit onto the screen would hide what is said below the nodes.
+    if not lines or (style.is_terminal and len(lines) > max(2, style.height - _OTHER_LINES)):
+        lines = list(_draw(shown, _share, style))
     if len(names) > _MOST_GROUPS:
         lines.append(f"… and {len(names) - _MOST_GROUPS} more groups")
     return lines
+
+
+def _draw(groups: Mapping[str, Sequence[NodeRow]], draw: _Draw, style: Style) -> Iterator[str]:
+    """Yield the lines of all groups, the first of each with its name."""
+    width = max(len(name) for name in groups)
+    for name, rows in groups.items():
+        title = f"{name or '-':<{width}}  " if width else ""
+        for line in draw(rows, style, style.width - len(_INDENT) - len(title)):
+            yield f"{title}{line}"
+            title = " " * len(title)
 
 
 def _marks(rows: Sequence[NodeRow], style: Style, width: int) -> Iterator[str]:

@@ -47,15 +47,17 @@ class Style:
 
 
 def cut_line(line: str, width: int) -> str:
-    """Return a painted line, cut to the width; colours take none of it."""
-    room, parts = width, []
+    """Return a painted line, cut to the width with an ellipsis; colours take none of it."""
+    if len(_ESCAPES.sub("", line)) <= width:
+        return line
+    room, parts = max(0, width - 1), []
     for part in _ESCAPES.split(line):
         if part.startswith("\x1b"):
             parts.append(part)
             continue
         parts.append(part[:room])
         room = max(0, room - len(part))
-    return "".join(parts)
+    return "".join(parts) + "…"
 
 
 def can_encode(stream: TextIO, text: str) -> bool:
