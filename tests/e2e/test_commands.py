@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -30,16 +31,22 @@ class Shell:
 
     async def run(self, *words: str) -> tuple[int, str]:
         """Return exit code and output."""
+        code, output, _ = await self.type(*words)
+        return code, output
+
+    async def type(self, *words: str) -> tuple[int, str, str]:
+        """Return exit code, output and what is said on stderr."""
         process = await asyncio.create_subprocess_exec(
             *words,
             "-n",
             self._namespace,
             env=self._environment,
             stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
         )
-        output, _ = await process.communicate()
+        output, errors = await process.communicate()
         assert process.returncode is not None
-        return process.returncode, output.decode()
+        return process.returncode, output.decode(), errors.decode()
 
 
 async def shell(stage: Stage, folder: Path) -> Shell:
@@ -140,6 +147,30 @@ async def hold_back(here: Shell, stage: Stage, manifest: dict[str, object]) -> N
 @pytest.mark.parametrize(
     "play", [pytest.param("kubernetes", marks=pytest.mark.kubernetes)], indirect=True
 )
+async def test_without_nodes_and_pods_no_node_is_said_to_be_absent(
+    play: Play, tmp_path: Path
+) -> None:
+    async with play(nodes=2) as stage:
+        await stage.start(daemonset(), 2)
+        assert stage.serve is not None
+        await stage.make(ROLES, role(stage.namespace, DAEMONSETS))
+        await stage.make(BINDINGS, binding(stage.namespace))
+        here = Shell(
+            impersonating("reader", await stage.serve(tmp_path), tmp_path), stage.namespace
+        )
+        code, picture = await here.run("everynode", "status", "agent")
+        assert code == 0
+        assert "2 of 2 nodes updated, 2 available" in picture
+        for words in (("nodes", "agent"), ("why", "node-0001"), ("why", "node-0001", "agent")):
+            code, output, said = await here.type("everynode", *words)
+            assert (code, output) == (1, "")
+            assert said.startswith("everynode: you lack the permission to list nodes, list pods in")
+            assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "play", [pytest.param("kubernetes", marks=pytest.mark.kubernetes)], indirect=True
+)
 async def test_a_reader_with_few_rights_is_told_which_are_missing(
     play: Play, tmp_path: Path
 ) -> None:
@@ -172,10 +203,12 @@ ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 
 
-def role(namespace: str) -> dict[str, object]:
+DAEMONSETS = (("apps", "daemonsets"), ("apps.kruise.io", "daemonsets"))
+READ = (("", "pods"), ("apps", "controllerrevisions"), *DAEMONSETS)
+
+
+def role(namespace: str, kinds: Iterable[tuple[str, str]] = READ) -> dict[str, object]:
     """Pods, revisions and DaemonSets may be read, in one namespace; nodes may not."""
-    kinds = [("", "pods"), ("apps", "controllerrevisions")]
-    kinds += [("apps", "daemonsets"), ("apps.kruise.io", "daemonsets")]
     rules = [
         {"apiGroups": [group], "resources": [kind], "verbs": ["get", "list"]}
         for group, kind in kinds

@@ -93,11 +93,14 @@ async def _list(access: ClusterOptions, name: str, wanted: _Filter, output: str)
     from everynode.cli.terminal.style import Style
     from everynode.inspect.rooms import evaluate_with_rooms
     from everynode.inspect.snapshot import SnapshotReader
+    from everynode.kube.permissions import missing_permissions
 
     wanted.check()
     async with open_cluster(access) as cluster:
         found = await find_daemonset(cluster, name)
         snapshot = await SnapshotReader(cluster.client).read(found.ds)
+        if snapshot.nodes is None and snapshot.pods is None:
+            raise missing_permissions(list(snapshot.missing))  # no node is known
         now = cluster.clock.now()
         fleet = (await evaluate_with_rooms(cluster.client, snapshot, now)).fleet
     everything = wanted.asks or output in ("json", "yaml", "wide")

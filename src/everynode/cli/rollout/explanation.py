@@ -21,6 +21,7 @@ from everynode.inspect.fleet import NodeStanding
 from everynode.inspect.pod_trouble import PodEvent, read_errors, read_events
 from everynode.inspect.rooms import evaluate_with_rooms
 from everynode.inspect.snapshot import SnapshotReader
+from everynode.kube.permissions import missing_permissions
 
 _WORD: Final = 12  # width of the words on the left
 _INDENT: Final = "  "
@@ -41,9 +42,13 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
 async def read_reports(
     cluster: Cluster, sets: Sequence[DaemonSet], node: str, known_commands: Sequence[str]
 ) -> list[NodeReport]:
-    """Return the reports on a node, one per DaemonSet; none if no such node exists."""
+    """Return the reports on a node, one per DaemonSet; none if no such node exists.
+
+    Raises UserError if there may be one that the reader has no right to see.
+    """
     reader = SnapshotReader(cluster.client)
     reports = []
+    unseen: list[str] = []
     for ds in sets:
         snapshot, now = await reader.read(ds), cluster.clock.now()
         evaluation = await evaluate_with_rooms(cluster.client, snapshot, now)
@@ -52,6 +57,10 @@ async def read_reports(
             report = await _read_report(cluster, ds, found, known_commands)
             missing = (*evaluation.fleet.missing, *report.missing)
             reports.append(msgspec.structs.replace(report, missing=missing))
+        elif snapshot.nodes is None:
+            unseen += evaluation.fleet.missing
+    if unseen and not reports:
+        raise missing_permissions(list(dict.fromkeys(unseen)))
     return reports
 
 
