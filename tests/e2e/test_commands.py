@@ -147,6 +147,21 @@ async def hold_back(here: Shell, stage: Stage, manifest: dict[str, object]) -> N
 @pytest.mark.parametrize(
     "play", [pytest.param("kubernetes", marks=pytest.mark.kubernetes)], indirect=True
 )
+async def test_a_real_api_server_connects_to_no_address_of_a_simulated_node(
+    play: Play, tmp_path: Path
+) -> None:
+    async with play(nodes=1) as stage:
+        await stage.start(daemonset(), 1)
+        here = await shell(stage, tmp_path)
+        for words in (("logs", "agent"), ("exec", "agent", "ls")):
+            code, output, said = await here.type("everynode", *words, "--node", "node-0001")
+            assert (code, output) == (1, "")
+            assert "no preferred addresses found" in said
+
+
+@pytest.mark.parametrize(
+    "play", [pytest.param("kubernetes", marks=pytest.mark.kubernetes)], indirect=True
+)
 async def test_without_nodes_and_pods_no_node_is_said_to_be_absent(
     play: Play, tmp_path: Path
 ) -> None:

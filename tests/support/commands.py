@@ -64,7 +64,8 @@ def everynode(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def typed(command: click.Command, up: Up, *arguments: str) -> Result:
     """Run one CLI command against a running cluster, in this process."""
-    return CliRunner().invoke(command, [*arguments, "--kubeconfig", str(up.kubeconfig)])
+    environment = {"KUBECONFIG": str(up.kubeconfig)}
+    return CliRunner().invoke(command, [*arguments], env=environment)
 
 
 @contextmanager

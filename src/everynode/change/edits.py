@@ -17,8 +17,8 @@ Object = dict[str, Any]
 
 ALL_CONTAINERS: Final = "*"
 _GROWS: Final = (
-    "This is a number of nodes: every node that joins means one more that is updated. "
-    "A percentage keeps the share."
+    "this is a number of nodes: every node that joins means one more that is updated; "
+    "a percentage keeps the share"
 )
 _PARTITION: Final = re.compile(r"(\d{1,9})(%?)", re.ASCII)
 

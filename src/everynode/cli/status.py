@@ -90,10 +90,13 @@ async def _show(
         snapshot = await SnapshotReader(cluster.client).read(found.ds)
         now = cluster.clock.now()
         fleet = (await evaluate_with_rooms(cluster.client, snapshot, now)).fleet
+        where = cluster.where(fleet.ds.namespace)
     if output:
         print_document(rollout_document(fleet), output)
     else:
         style = Style(sys.stdout)
-        picture = fleet_picture(fleet, style, now, group_by=group_by, all_names=all_names)
+        picture = fleet_picture(
+            fleet, style, now, group_by=group_by, all_names=all_names, where=where
+        )
         click.echo("\n".join(picture))
     return 1 if fleet.state is RolloutState.STALLED else 0

@@ -23,17 +23,21 @@ _LOOK_AT_POD: Final = (
 )
 
 
-def advice(ds: DaemonSet, row: NodeRow, known_commands: Collection[str]) -> list[str]:
+def advice(
+    ds: DaemonSet, row: NodeRow, known_commands: Collection[str], where: str | None = None
+) -> list[str]:
     """Return the commands to type next, the most helpful first.
 
-    `known_commands` are the commands that this program has.
+    `known_commands` are the commands that this program has, `where` the options that choose the
+    same cluster and namespace; by default those for the namespace.
     """
-    name = f"{ds.short_name}{_where(ds)}"
+    where = in_namespace(ds.namespace) if where is None else where
+    name = f"{ds.short_name}{where}"
     if row.standing is NodeStanding.HELD:
-        return [_release(ds, known_commands)]
+        return [_release(ds, known_commands, where)]
     if row.standing in (NodeStanding.QUEUED, NodeStanding.UPDATING):
         if row.reason == reasons.ON_DELETE:
-            return [f"kubectl delete pod {row.pod}{_where(ds)}"]
+            return [f"kubectl delete pod {row.pod}{where}"]
         return [f"everynode status {name} --watch"]
     if row.standing is not NodeStanding.WAITING:
         return []
@@ -46,15 +50,15 @@ def advice(ds: DaemonSet, row: NodeRow, known_commands: Collection[str]) -> list
     if row.reason in _LOOK_AT_NODE:
         return [f"kubectl describe node {row.node}"]
     if row.reason in _LOOK_AT_POD:
-        return [f"kubectl describe pod {row.pod}{_where(ds)}", *undo]
+        return [f"kubectl describe pod {row.pod}{where}", *undo]
     if row.pod:
         return [f"everynode logs {name} --node {row.node}", history, *undo]
-    return [f"kubectl describe {ds.flavour.short} {ds.name}{_where(ds)}"]
+    return [f"kubectl describe {ds.flavour.short} {ds.name}{where}"]
 
 
-def _release(ds: DaemonSet, known_commands: Collection[str]) -> str:
+def _release(ds: DaemonSet, known_commands: Collection[str], where: str) -> str:
     """Return the command that lets the update reach more nodes."""
-    name = f"{ds.short_name}{_where(ds)}"
+    name = f"{ds.short_name}{where}"
     paused = ds.strategy.paused
     verb = "resume" if paused else "partition"
     if verb in known_commands:
@@ -62,8 +66,9 @@ def _release(ds: DaemonSet, known_commands: Collection[str]) -> str:
     change = {"paused": False} if paused else {"partition": 0}
     patch = json.dumps({"spec": {"updateStrategy": {"rollingUpdate": change}}})
     kind = ds.flavour.short
-    return f"kubectl patch {kind} {ds.name}{_where(ds)} --type=merge -p '{patch}'"
+    return f"kubectl patch {kind} {ds.name}{where} --type=merge -p '{patch}'"
 
 
-def _where(ds: DaemonSet) -> str:
-    return "" if ds.namespace == "default" else f" -n {ds.namespace}"
+def in_namespace(namespace: str) -> str:
+    """Return the option of a command that chooses a namespace, if it has to be given."""
+    return "" if namespace == "default" else f" -n {namespace}"

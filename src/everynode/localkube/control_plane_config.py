@@ -24,6 +24,9 @@ CONTROLLER_MANAGER = "kube-controller-manager"
 ADMIN_USER = "admin"
 # A range that machines rarely use. The first address is that of the service "kubernetes".
 SERVICE_CIDR = "10.213.0.0/24"
+# Where the API server connects to for logs and exec. Simulated nodes have no address of this type:
+# theirs are invented, and may be those of machines in the network.
+KUBELET_ADDRESS = "ExternalIP"
 # Users and their groups. The scheduler has its built-in role; the controllers share one user here,
 # for which there is no built-in role.
 _GROUPS = {
@@ -135,7 +138,7 @@ def api_server_flags(layout: ControlPlaneLayout, *, service_accounts: bool) -> l
         f"--kubelet-client-certificate={keys.kubelet_client_file}",
         f"--kubelet-client-key={keys.kubelet_client_key_file}",
         f"--kubelet-certificate-authority={keys.ca_file}",
-        "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-preferred-address-types={KUBELET_ADDRESS}",
         f"--service-account-key-file={keys.account_key_file}",
         f"--service-account-signing-key-file={keys.account_key_file}",
         "--service-account-issuer=https://kubernetes.default.svc",

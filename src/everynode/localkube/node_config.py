@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from everynode.localkube.control_plane_config import SERVICE_CIDR
+from everynode.localkube.control_plane_config import KUBELET_ADDRESS, SERVICE_CIDR
 
 if TYPE_CHECKING:
     from everynode.localkube.certificates import Certificates
@@ -54,6 +54,7 @@ class NodeLayout:
         """
         addresses = [
             {"type": "InternalIP", "address": _ADDRESS},
+            {"type": KUBELET_ADDRESS, "address": _ADDRESS},
             {"type": "Hostname", "address": self.name},
         ]
         return {

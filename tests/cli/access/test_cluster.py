@@ -48,6 +48,21 @@ async def test_the_namespace_is_that_of_the_option_or_of_the_context(tmp_path: P
         assert (await opened(namespace="agents")).namespace == "agents"
 
 
+async def test_a_suggested_command_reaches_the_same_cluster_and_namespace(tmp_path: Path) -> None:
+    (tmp_path / "a b").mkdir()
+    async with server('{"major": "1", "minor": "36"}') as url:
+        path = kubeconfig(tmp_path / "a b", url)
+        async with open_cluster(ClusterOptions(path, "here", "agents")) as cluster:
+            assert cluster.where("default") == f" --context here --kubeconfig '{path}'"
+            assert cluster.where("agents").startswith(" -n agents --context here ")
+        config = Path(path).read_text().replace("cluster: here", "{cluster: here, namespace: own}")
+        Path(path).write_text(config)
+        async with open_cluster(ClusterOptions(path)) as cluster:
+            assert (cluster.namespace, cluster.home) == ("own", "own")
+            assert cluster.where("own") == f" --kubeconfig '{path}'"
+            assert cluster.where("default") == f" -n default --kubeconfig '{path}'"
+
+
 async def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     options = ClusterOptions(kubeconfig(tmp_path, "http://127.0.0.1:1"))
     with pytest.raises(UserError, match="cannot reach the API server"):

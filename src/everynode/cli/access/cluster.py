@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,16 @@ class Cluster:
     clock: Clock
     namespace: str
     options: ClusterOptions = field(default_factory=ClusterOptions)
+    home: str = "default"  # the namespace of the context
+
+    def where(self, namespace: str) -> str:
+        """Return the options with which another command reaches the same cluster and namespace."""
+        given = (
+            ("-n", "" if namespace == self.home else namespace),
+            ("--context", self.options.context),
+            ("--kubeconfig", self.options.kubeconfig),
+        )
+        return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value)
 
 
 @asynccontextmanager
@@ -46,7 +57,8 @@ async def open_cluster(
     try:
         if not any_version:
             await check_server(client)
-        yield Cluster(client, clock, options.namespace or access.namespace, options)
+        namespace = options.namespace or access.namespace
+        yield Cluster(client, clock, namespace, options, access.namespace)
     except KubeError as error:
         raise as_user_error(error) from error
     finally:

@@ -56,7 +56,7 @@ async def find_pod(cluster: Cluster, name: str, node: str) -> tuple[str, str]:
     if not pods:
         raise UserError(
             f"{found.short_name} has no pod on node {node}; "
-            f"`everynode why {node} {found.short_name}` says why"
+            f"`everynode why {node} {found.short_name}{cluster.where(found.ds.namespace)}` says why"
         )
     return found.ds.namespace, min(pods, key=_preference).name
 

@@ -61,7 +61,7 @@ async def _run(
             written = await _write(at, found, edit, make_edit, options.dry_run, command)
             results.append(written)
             if not options.output:
-                _report(found, edit, options)
+                _report(found, edit, options, at.where(found.ds.namespace))
         _print(results, [found for _, found in targets], options.output)
 
 
@@ -129,15 +129,14 @@ async def _write(
     )
 
 
-def _report(found: FoundDaemonSet, edit: Edit, options: ChangeOptions) -> None:
+def _report(found: FoundDaemonSet, edit: Edit, options: ChangeOptions, where: str) -> None:
     done = replace_control_characters(edit.done)  # it quotes the images of before
     click.echo(f"{full_name(found.ds)} {done}{_SUFFIX[options.dry_run] if edit.patch else ''}")
     if edit.warning:
-        click.echo(edit.warning, err=True)
+        click.echo(f"warning: {edit.warning}", err=True)
     if not edit.patch or options.dry_run != "none":
         return
-    namespace = f" -n {found.ds.namespace}" if found.ds.namespace != "default" else ""
-    name = f"{found.short_name}{namespace}"
+    name = f"{found.short_name}{where}"
     strategy = found.ds.strategy
     if edit.new_template and strategy.type is UpdateStrategyType.ON_DELETE:
         click.echo("Its strategy is OnDelete: a pod is updated when you delete it.", err=True)

@@ -20,6 +20,7 @@ from everynode.api.revision_data import encode_revision_data
 from everynode.api.template_equality import normalise
 from everynode.api.versions import decode_daemonset
 from everynode.errors import UserError
+from everynode.inspect.advice import in_namespace
 from everynode.inspect.evaluate import is_complete
 
 Object = dict[str, Any]
@@ -130,9 +131,10 @@ def convert_source(state: MigrationState, *, drop: bool) -> Conversion:
     if source["metadata"].get("deletionTimestamp"):
         raise UserError(f"{state.source_name} is being deleted")
     if not is_complete(ds):
+        where = in_namespace(source["metadata"]["namespace"])
         raise UserError(
             f"the rollout of {state.source_name} is not complete, so that a pod could be replaced; "
-            f"see `everynode status {state.source_name}`, and migrate when it is"
+            f"see `everynode status {state.source_name}{where}`, and migrate when it is"
         )
     made = convert(source, _VERSIONS[OTHER[state.flavour]])
     if made.lost and not drop:

@@ -68,7 +68,7 @@ async def _read_report(
     cluster: Cluster, ds: DaemonSet, found: Explanation, known_commands: Sequence[str]
 ) -> NodeReport:
     row = found.row
-    commands = tuple(advice(ds, row, known_commands))
+    commands = tuple(advice(ds, row, known_commands, cluster.where(ds.namespace)))
     if row.standing in (*_QUIET, NodeStanding.HELD, NodeStanding.QUEUED):
         return NodeReport(ds=ds, explanation=found, commands=commands)
     pod = next((each for each in found.pods if each.name == row.pod), None)

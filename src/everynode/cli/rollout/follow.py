@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TextIO
 
 import click
@@ -34,6 +34,7 @@ class FollowOptions:
     timeout: str
     group_by: str
     all_names: bool = False
+    where: str = ""  # options of the command that helps
 
 
 class Screen:
@@ -51,7 +52,12 @@ class Screen:
             self._print(one_line(fleet))
             return
         picture = fleet_picture(
-            fleet, self.style, now, group_by=options.group_by, all_names=options.all_names
+            fleet,
+            self.style,
+            now,
+            group_by=options.group_by,
+            all_names=options.all_names,
+            where=options.where,
         )
         # What scrolled out of the screen could not be drawn over.
         shown = [cut_line(line, self.style.width) for line in picture[: self.style.height - 1]]
@@ -71,6 +77,7 @@ async def follow(access: ClusterOptions, options: FollowOptions) -> int:
     limit = parse_duration("--timeout", options.timeout) if options.timeout else None
     async with open_cluster(access) as cluster:
         found = await find_daemonset(cluster, options.name)
+        options = replace(options, where=cluster.where(found.ds.namespace))
         live = LiveSnapshot(cluster.client.transport, cluster.clock, found.ds)
         try:
             async with asyncio.TaskGroup() as group:

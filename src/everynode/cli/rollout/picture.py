@@ -36,16 +36,22 @@ _EXPLANATIONS: Final = {
 
 
 def fleet_picture(
-    fleet: FleetView, style: Style, now: float, *, group_by: str = ZONE, all_names: bool = False
+    fleet: FleetView,
+    style: Style,
+    now: float,
+    *,
+    group_by: str = ZONE,
+    all_names: bool = False,
+    where: str = "",
 ) -> list[str]:
-    """Return the lines of the picture."""
+    """Return the lines of the picture; `where` are the options of the command that helps."""
     lines = [_title(fleet, style, now), ""]
     lines += [f"{_INDENT}{_bar(fleet, style)}", ""]
     if fleet.rows:
         lines += [f"{_INDENT}{line}" for line in _groups(fleet, style, group_by)]
         lines += ["", *_legend(fleet, style), ""]
     lines += [f"{_INDENT}{line}" for line in _facts(fleet, style, all_names=all_names)]
-    lines += _closing(fleet, style)
+    lines += _closing(fleet, style, where)
     return lines
 
 
@@ -213,16 +219,12 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
-def _closing(fleet: FleetView, style: Style) -> list[str]:
+def _closing(fleet: FleetView, style: Style, where: str) -> list[str]:
     lines = []
     if fleet.state in _EXPLANATIONS:
         lines += ["", f"{_INDENT}{fleet.state.value}: {_EXPLANATIONS[fleet.state]}"]
     first = next((names[0] for names in fleet.waiting.values()), None)
     if first is not None:
-        lines.append(f"{_INDENT}next: everynode why {first} {fleet.ds.short_name}{_where(fleet)}")
+        lines.append(f"{_INDENT}next: everynode why {first} {fleet.ds.short_name}{where}")
     lines += [style.paint(line, "yellow") for line in permission_lines(fleet.missing)]
     return lines
-
-
-def _where(fleet: FleetView) -> str:
-    return "" if fleet.ds.namespace == "default" else f" -n {fleet.ds.namespace}"
