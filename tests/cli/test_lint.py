@@ -17,7 +17,7 @@ EXAMPLE = ROOT / "examples" / "01-first-daemonset.yaml"
 def test_warnings_fail_only_when_strict() -> None:
     result = CliRunner().invoke(command, ["-f", str(EXAMPLE)])
     assert result.exit_code == 0
-    assert result.stdout.startswith(f"{EXAMPLE}: DaemonSet log-agent: warning: ")
+    assert result.stdout.startswith(f"{EXAMPLE}: ds/log-agent: warning: ")
     assert "1 DaemonSet checked: 0 errors, " in result.stderr
     assert CliRunner().invoke(command, ["-f", str(EXAMPLE), "--strict"]).exit_code == 1
 
@@ -40,12 +40,34 @@ def test_an_error_fails(tmp_path: Path) -> None:
     assert "did you mean containers?" in items[0]["message"]
 
 
+def test_each_finding_says_which_daemonset_of_a_file_it_is_about(tmp_path: Path) -> None:
+    advanced, native = (
+        f"apiVersion: {version}\nkind: DaemonSet\nmetadata: {{name: agent{more}}}\n"
+        for version, more in (("apps.kruise.io/v1beta1", ""), ("apps/v1", ", namespace: web"))
+    )
+    path = tmp_path / "two.yaml"
+    unknown = "apiVersion: apps/v7\nkind: DaemonSet\nmetadata: {name: agent}\n"
+    path.write_text(f"{advanced}---\n{native}---\n{unknown}---\nkind: DaemonSet\n")
+    lines = CliRunner().invoke(command, ["-f", str(path)]).stdout.splitlines()
+    about = list(dict.fromkeys(line.split(": ")[1] for line in lines))
+    assert about == [
+        "ads/agent",
+        "ds/agent in web",
+        "DaemonSet agent",
+        "DaemonSet without a name",
+    ]
+    printed = CliRunner().invoke(command, ["-f", str(path), "-o", "json"]).stdout
+    items = json.loads(printed)["items"]
+    known = {(each["apiVersion"], each["namespace"], each["name"]) for each in items}
+    assert ("apps/v1", "web", "agent") in known
+
+
 def test_standard_input_and_several_documents() -> None:
     text = (
         f"{EXAMPLE.read_text()}\n---\nkind: ConfigMap\napiVersion: v1\n---\n{EXAMPLE.read_text()}"
     )
     result = CliRunner().invoke(command, ["-f", "-"], input=text)
-    assert result.stdout.startswith("standard input: DaemonSet log-agent: ")
+    assert result.stdout.startswith("standard input: ds/log-agent: ")
     assert result.stderr.startswith("2 DaemonSets checked")
 
 

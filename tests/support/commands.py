@@ -44,12 +44,12 @@ class Up:
         return self.process.returncode, errors
 
 
-def kubeconfig(folder: Path, server: str) -> str:
+def kubeconfig(folder: Path, server: str, *, namespace: str = "default") -> str:
     """Write a kubeconfig whose only context, `here`, points to a server."""
     path = folder / "kubeconfig"
     config = {
         "clusters": [{"name": "here", "cluster": {"server": server}}],
-        "contexts": [{"name": "here", "context": {"cluster": "here"}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "namespace": namespace}}],
         "current-context": "here",
     }
     path.write_text(yaml.safe_dump(config))

@@ -44,6 +44,8 @@ def image(*, arguments: tuple[str, ...], options: ChangeOptions) -> None:
     if not images:
         raise click.UsageError("say which image: CONTAINER=IMAGE")
     # Late, as all that --help does not need.
+    import shlex
+
     from everynode.change.edits import Edit, Object, set_images
     from everynode.cli.access.cluster import Cluster
     from everynode.cli.access.daemonset_names import FoundDaemonSet
@@ -52,7 +54,7 @@ def image(*, arguments: tuple[str, ...], options: ChangeOptions) -> None:
     async def edit(cluster: Cluster, found: FoundDaemonSet, stored: Object) -> Edit:
         return set_images(stored, images)
 
-    run_change(names, options, edit, verb="set image", typed=" ".join(pairs))
+    run_change(names, options, edit, verb="set image", typed=shlex.join(pairs))
 
 
 def _parse(pair: str) -> tuple[str, str]:

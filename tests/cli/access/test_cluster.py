@@ -49,15 +49,15 @@ async def test_the_namespace_is_that_of_the_option_or_of_the_context(tmp_path: P
 
 
 async def test_a_suggested_command_reaches_the_same_cluster_and_namespace(tmp_path: Path) -> None:
-    (tmp_path / "a b").mkdir()
+    folder = tmp_path / "a b"
+    folder.mkdir()
     async with server('{"major": "1", "minor": "36"}') as url:
-        path = kubeconfig(tmp_path / "a b", url)
+        path = kubeconfig(folder, url)
         async with open_cluster(ClusterOptions(path, "here", "agents")) as cluster:
             assert cluster.where("default") == f" --context here --kubeconfig '{path}'"
             assert cluster.where("agents").startswith(" -n agents --context here ")
-        config = Path(path).read_text().replace("cluster: here", "{cluster: here, namespace: own}")
-        Path(path).write_text(config)
-        async with open_cluster(ClusterOptions(path)) as cluster:
+        own = kubeconfig(folder, url, namespace="own")
+        async with open_cluster(ClusterOptions(own)) as cluster:
             assert (cluster.namespace, cluster.home) == ("own", "own")
             assert cluster.where("own") == f" --kubeconfig '{path}'"
             assert cluster.where("default") == f" -n default --kubeconfig '{path}'"

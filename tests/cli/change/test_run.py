@@ -74,6 +74,11 @@ def test_a_new_image_is_set_with_its_cause_and_a_manager_of_its_own(up: Up, name
     cause = found["metadata"]["annotations"][CHANGE_CAUSE]
     assert cause == f"everynode set image {name} agent=agent:v2"
     assert "everynode-cli" in [each["manager"] for each in found["metadata"]["managedFields"]]
+    every = typed(
+        set_command.command, up, "image", name, "*=agent:v9", "-o", "json", "--dry-run=client"
+    )
+    notes = json.loads(every.stdout)["metadata"]["annotations"]
+    assert notes[CHANGE_CAUSE] == f"everynode set image {name} '*=agent:v9'"  # can be typed again
     again = typed(set_command.command, up, "image", name, "agent=agent:v2")
     assert again.stdout.endswith("has these images already\n")
 
