@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 
+import msgspec
 import pytest
 
 from everynode.api.daemonset import DaemonSetStatus
@@ -72,6 +73,17 @@ def test_nodes_that_do_not_fit_onto_the_screen_are_drawn_as_shares(
         first = next(i for i, line in enumerate(lines) if line.startswith("  a  "))
         assert lines.index("", first) - first == drawn
         assert len(lines) < height
+
+
+def test_images_come_below_the_title_where_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = msgspec.structs.replace(MANY, images=("registry.example/agent:1.0",))
+    for width, lines in ((100, 1), (70, 2)):
+        monkeypatch.setenv("COLUMNS", str(width))
+        picture = fleet_picture(shown, Style(Terminal()), NOW)
+        assert picture.index("") == lines
+        assert picture[lines - 1].endswith("registry.example/agent:1.0")
 
 
 def test_all_names_are_given_on_request() -> None:

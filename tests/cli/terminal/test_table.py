@@ -65,6 +65,22 @@ def test_control_characters_of_others_reach_no_terminal() -> None:
     assert Style(io.StringIO()).paint("a\x1b]0;title\x07b") == "a?]0;title?b"
 
 
+def test_long_lines_are_broken_between_words_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "24")
+    line = "warning: nothing is known of it"
+    assert Style(io.StringIO()).wrap(line) == line
+    assert Style(Terminal()).wrap(line) == "warning: nothing is\n         known of it"
+    assert Style(Terminal()).wrap("  order   a, b, c, d, e, f, g") == (
+        "  order   a, b, c, d, e,\n          f, g"
+    )
+    assert Style(Terminal()).wrap("Complete after a minute or two") == (
+        "Complete after a minute\nor two"
+    )
+
+
 def test_painted_lines_are_cut_by_what_is_seen() -> None:
     assert cut_line("\x1b[32mgreen\x1b[0m and more", 7) == "\x1b[32mgreen\x1b[0m …"
     assert cut_line("\x1b[32mgreen\x1b[0m", 5) == "\x1b[32mgreen\x1b[0m"

@@ -77,10 +77,11 @@ def print_plan(access: ClusterOptions, options: PlanOptions) -> None:
     if options.output in ("json", "yaml"):
         print_document(plan_document(answer), options.output)
         return
-    for line, style in plan_lines(answer):
-        click.secho(line, **style)
+    style = Style(sys.stdout)
+    for line, look in plan_lines(answer):
+        click.secho(style.wrap(line), **look)
     if answer.plan is not None and (options.list_nodes or options.output == "wide"):
-        click.echo("\n" + "\n".join(node_lines(answer, Style(sys.stdout))))
+        click.echo("\n" + "\n".join(node_lines(answer, style)))
 
 
 def make_plan(access: ClusterOptions, options: PlanOptions) -> Answer:

@@ -9,7 +9,7 @@ from typing import Final
 
 from everynode.cli.rollout.lines import age, permission_lines, revision_text
 from everynode.cli.rollout.marks import STATE_COLOURS, colour_of, mark
-from everynode.cli.terminal.style import Style
+from everynode.cli.terminal.style import Style, cut_line
 from everynode.cli.terminal.table import shorten
 from everynode.cli.terminal.text import format_count, format_duration
 from everynode.inspect.fleet import FleetView, NodeRow, NodeStanding, RolloutState
@@ -19,7 +19,7 @@ _INDENT: Final = "  "
 _BAR: Final = 30
 _LABEL: Final = 11  # width of the words on the left
 _MOST_MARKS: Final = 600  # beyond this a bar stands for the nodes of a group
-_OTHER_LINES: Final = 14  # of a picture, beside the nodes
+_OTHER_LINES: Final = 15  # of a picture, beside the nodes
 _MOST_GROUPS: Final = 24
 _NAMED: Final = 3  # nodes that are named for a reason, unless all are asked for
 _ORDER: Final = tuple(NodeStanding)
@@ -45,7 +45,7 @@ def fleet_picture(
     where: str = "",
 ) -> list[str]:
     """Return the lines of the picture; `where` are the options of the command that helps."""
-    lines = [_title(fleet, style, now), ""]
+    lines = [*_title(fleet, style, now), ""]
     lines += [f"{_INDENT}{_bar(fleet, style)}", ""]
     if fleet.rows:
         lines += [f"{_INDENT}{line}" for line in _groups(fleet, style, group_by)]
@@ -70,7 +70,8 @@ def one_line(fleet: FleetView) -> str:
     return f"{fleet.ds.short_name} {fleet.state.value}: {', '.join(parts)}"
 
 
-def _title(fleet: FleetView, style: Style, now: float) -> str:
+def _title(fleet: FleetView, style: Style, now: float) -> list[str]:
+    """Return one line, or two where the terminal is too narrow for the images beside the rest."""
     name = style.paint(fleet.ds.short_name, bold=True)
     state = style.paint(fleet.state.value, STATE_COLOURS[fleet.state], bold=True)
     since = age(fleet.started, now)
@@ -80,9 +81,14 @@ def _title(fleet: FleetView, style: Style, now: float) -> str:
         f"{name} {state}",
         f"namespace {fleet.ds.namespace}",
         f"revision {revision_text(fleet, fleet.target)}",
-        ", ".join(fleet.images),
     ]
-    return " · ".join(part for part in parts if part)
+    title, images = " · ".join(parts), ", ".join(fleet.images)
+    if not images:
+        return [title]
+    whole = f"{title} · {images}"
+    if style.is_terminal and cut_line(whole, style.width) != whole:
+        return [title, f"{_INDENT}{images}"]
+    return [whole]
 
 
 def _bar(fleet: FleetView, style: Style) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import textwrap
 from typing import Final, TextIO
 
 import click
@@ -13,6 +14,7 @@ from everynode.errors import replace_control_characters
 
 _SIGNS: Final = "●◐✗○◇·━█░"
 _ESCAPES: Final = re.compile("(\x1b\\[[0-9;]*m)")
+_HEAD: Final = re.compile(r"  +\S+ +|\w+: |")  # a word at the beginning, and what follows it
 _PLAIN_WIDTH: Final = 100  # where the output is no terminal
 
 
@@ -44,6 +46,21 @@ class Style:
     def dim(self, text: str) -> str:
         """Return a text that matters less."""
         return self.paint(text, "bright_black")
+
+    def wrap(self, line: str) -> str:
+        """Return a plain line, on a terminal broken between words and indented below its text."""
+        if not self.is_terminal or len(line) <= self.width:
+            return line
+        head = _HEAD.match(line)
+        assert head is not None
+        lines = textwrap.wrap(
+            line,
+            max(20, self.width),
+            subsequent_indent=" " * head.end(),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        return "\n".join(lines)
 
 
 def cut_line(line: str, width: int) -> str:
