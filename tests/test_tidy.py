@@ -118,6 +118,7 @@ COVERED_BY = {
     "cli/rollout/templates.py": "cli/test_history.py",
     "cli/serving/event_loop.py": "cli/test_run.py",
     "cli/serving/demo.py": "cli/test_demo.py",
+    "cli/serving/images.py": "cli/test_image.py",
     "cli/serving/options.py": "cli/test_demo.py",
     "cli/serving/run.py": "cli/test_run.py",
     "cli/serving/running_server.py": "cli/test_up.py",

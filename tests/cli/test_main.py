@@ -27,8 +27,11 @@ SLOW_TO_IMPORT = (
     "cryptography",
     "everynode.apiserver.verbs.dispatch",
     "everynode.controller.run",
+    "everynode.kube.http.transport",
     "everynode.sim",
+    "httptools",
     "prometheus_client",
+    "yaml",
 )
 NAMES = [name for section in main.COMMANDS.values() for name in section]
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from everynode.api.keys import NODE_LIFECYCLE
-from everynode.cli.access.connection import connect
 from everynode.cli.access.option_order import CommandGroup
 from everynode.cli.access.options import connection_options
-from everynode.cli.serving import simulated_nodes
-from everynode.cli.terminal.text import format_count
-from everynode.clock import SystemClock
 from everynode.components.objects import ANNOTATION_PREFIX
-from everynode.kube.client import Client
+
+if TYPE_CHECKING:
+    from everynode.kube.client import Client
 
 
 @click.group("node", cls=CommandGroup)
@@ -101,6 +99,8 @@ def reboot(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
     \b
     everynode node reboot node-0001
     """
+    from everynode.clock import SystemClock
+
     words = {"boot": SystemClock().uid()}
     _annotate(nodes, words, "reboots", kubeconfig=kubeconfig, context=context)
 
@@ -139,6 +139,8 @@ def maintenance(
     status = "False" if clear else "True"
 
     async def set_all(client: Client) -> None:
+        from everynode.cli.serving import simulated_nodes  # late, as --help needs none of it
+
         for name in nodes:
             await simulated_nodes.set_condition(client, name, condition, status)
             click.echo(f"node/{name} {condition}={status}")
@@ -159,6 +161,9 @@ def drain(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
     """
 
     async def drain_all(client: Client) -> None:
+        from everynode.cli.serving import simulated_nodes  # late, as --help needs none of it
+        from everynode.cli.terminal.text import format_count
+
         for name in nodes:
             evicted = await simulated_nodes.drain(client, name)
             click.echo(f"node/{name} drained: {format_count(evicted, 'pod')} evicted")
@@ -181,6 +186,8 @@ def add(*, number: int, labels: tuple[str, ...], kubeconfig: str, context: str) 
         raise click.UsageError("--label: give KEY=VALUE")
 
     async def add_all(client: Client) -> None:
+        from everynode.cli.serving import simulated_nodes  # late, as --help needs none of it
+
         given = {key: value for key, _, value in pairs}
         for name in await simulated_nodes.add(client, number, given):
             click.echo(f"node/{name} created")
@@ -199,6 +206,9 @@ def remove(*, nodes: tuple[str, ...], kubeconfig: str, context: str) -> None:
     """
 
     async def remove_all(client: Client) -> None:
+        from everynode.cli.serving import simulated_nodes  # late, as --help needs none of it
+        from everynode.cli.terminal.text import format_count
+
         for name in nodes:
             evicted = await simulated_nodes.remove(client, name)
             click.echo(f"node/{name} deleted: {format_count(evicted, 'pod')} evicted")
@@ -217,6 +227,8 @@ def _annotate(
     annotations = {f"{ANNOTATION_PREFIX}{key}": value for key, value in words.items()}
 
     async def annotate_all(client: Client) -> None:
+        from everynode.cli.serving import simulated_nodes  # late, as --help needs none of it
+
         for name in nodes:
             await simulated_nodes.annotate_node(client, name, annotations)
             click.echo(f"node/{name} {done}")
@@ -225,6 +237,11 @@ def _annotate(
 
 
 def _run(change: Callable[[Client], Awaitable[None]], *, kubeconfig: str, context: str) -> None:
+    import asyncio  # late, as all that --help does not need
+
+    from everynode.cli.access.connection import connect
+    from everynode.clock import SystemClock
+
     async def connected() -> None:
         async with connect(SystemClock(), kubeconfig=kubeconfig, context=context) as client:
             await change(client)
