@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -12,7 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import Up
+from everynode.kube import verbs
+from everynode.kube.resources import ADVANCED
+from tests.cli.test_up import ask
+from tests.support.commands import Up, started
+from tests.support.stage import daemonset
 
 Screen = Callable[[int, str], list[str]]
 
@@ -54,6 +59,26 @@ def test_pictures_are_drawn_over_each_other(screen: Screen, width: int) -> None:
     assert [line for line in seen if "ads/stuck waiting" in line] == seen[:1]
     assert text.count("zone-a") == text.count("maxUnavailable") == 1, text
     assert seen[-2:] == ["everynode: not ended after 3 s; --timeout is over", "exit code 1"]
+
+
+def test_a_server_that_goes_while_one_watches_is_told(tmp_path: Path) -> None:
+    with started(tmp_path, "--nodes", "2", "--no-controller", "--no-dashboard") as up:
+        ask(up, verbs.create(ADVANCED, daemonset("agent"), namespace="default"))
+        command = [sys.executable, "-m", "everynode", "status", "agent", "--watch"]
+        with subprocess.Popen(
+            [*command, "--kubeconfig", str(up.kubeconfig)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        ) as watching:
+            assert watching.stdout is not None
+            assert watching.stderr is not None
+            assert watching.stdout.readline().startswith("ads/agent unobserved: 0 of ")
+            up.process.kill()
+            warning = watching.stderr.readline()
+            watching.terminate()
+    assert re.match(r"warning: out of date, trying again: \S+: .*127\.0\.0\.1:\d+: ", warning)
 
 
 @pytest.mark.parametrize("width", [80, 140])

@@ -45,11 +45,14 @@ class Screen:
         self._stream = stream
         self._drawn = 0
         self._line = ""
+        self._warning = ""
 
-    def draw(self, fleet: FleetView, now: float, options: FollowOptions) -> None:
-        """Show how the rollout stands."""
+    def draw(self, fleet: FleetView, now: float, options: FollowOptions, outage: str) -> None:
+        """Show how the rollout stands, and that it may stand otherwise during an outage."""
+        warning = f"warning: out of date, trying again: {outage}" if outage else ""
         if not self.style.is_terminal:
             self._print(one_line(fleet))
+            self._warn(warning)
             return
         picture = fleet_picture(
             fleet,
@@ -59,12 +62,19 @@ class Screen:
             all_names=options.all_names,
             where=options.where,
         )
+        for line in self.style.wrap(warning).splitlines():
+            picture.append(self.style.paint(line, "yellow"))
         # What scrolled out of the screen could not be drawn over.
         shown = [cut_line(line, self.style.width) for line in picture[: self.style.height - 1]]
         up = f"\x1b[{self._drawn}A" if self._drawn else ""
         self._stream.write(up + "".join(f"{line}\x1b[K\n" for line in shown) + "\x1b[J")
         self._stream.flush()
         self._drawn = len(shown)
+
+    def _warn(self, warning: str) -> None:
+        if warning != self._warning:
+            self._warning = warning
+            click.echo(self.style.paint(warning or "up to date again"), err=True)
 
     def _print(self, line: str) -> None:
         if line != self._line:
@@ -99,7 +109,7 @@ async def _draw_until_end(
         started = drawn = clock.monotonic()
         if live.begun:
             fleet = _evaluate(live, clock.now(), options.name)
-            screen.draw(fleet, clock.now(), options)
+            screen.draw(fleet, clock.now(), options, _outage(live, fleet))
             drawn = clock.monotonic()
             if fleet.state.ends_watch:
                 return 1 if fleet.state is RolloutState.STALLED else 0
@@ -117,3 +127,11 @@ def _evaluate(live: LiveSnapshot, now: float, name: str) -> FleetView:
     if snapshot is None:
         raise UserError(f"{name} was deleted while it was watched")
     return evaluate(snapshot, now).fleet
+
+
+def _outage(live: LiveSnapshot, fleet: FleetView) -> str:
+    """Return what is wrong with a watch that has delivered before; empty if all are well."""
+    lost = {
+        name: why for name, why in live.troubles.items() if f"watch {name}" not in fleet.missing
+    }
+    return next((f"{name}: {lost[name]}" for name in sorted(lost)), "")
