@@ -11,6 +11,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,6 +23,7 @@ HERE: Final = ROOT / "tests" / "kubectl"
 SCRIPTS: Final = sorted((HERE / "scripts").glob("*.sh"))
 _PATIENCE: Final = 90.0
 _SORTED: Final = "| sort"
+_CREATED: Final = " SuccessfulCreate "
 
 # Text that differs between clusters, and its placeholder.
 _STAND_INS: Final = (
@@ -118,10 +120,16 @@ def lines_of(script: Path) -> list[str]:
 
 def comparable(typed: Typed) -> str:
     """The output, with placeholders for text that differs between clusters."""
-    lines = [_stand_in(line) for line in typed.output.splitlines()]
+    lines = _in_one_order([_stand_in(line) for line in typed.output.splitlines()])
     if typed.line.endswith(_SORTED):
         lines.sort()  # they were sorted by text that is now replaced
     return "\n".join([f"$ {typed.line}", *lines, f"[{typed.code}]"])
+
+
+def _in_one_order(lines: list[str]) -> list[str]:
+    """The lines, with events of created pods sorted: those of a batch come in any order."""
+    together = groupby(lines, lambda line: _CREATED in line)
+    return [line for created, group in together for line in (sorted(group) if created else group)]
 
 
 def _stand_in(line: str) -> str:
