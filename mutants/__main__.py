@@ -98,7 +98,9 @@ def _print_result(mutant: Mutant, found: Found) -> None:
 
 def main() -> None:
     """Run the named mutants, or all."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(
+        prog="python -m mutants", description=__doc__.splitlines()[0] if __doc__ else ""
+    )
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=300)

@@ -18,7 +18,7 @@ ROOT: Final = "everynode"
 _GREY, _YELLOW, _RED, _PLAIN = "\x1b[90m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 _COLOURS: Final = {logging.WARNING: _YELLOW, logging.ERROR: _RED, logging.CRITICAL: _RED}
 _FIELDS: Final = "fields"
-_LONGEST: Final = 1000  # characters of a field; an API server's response can hold a whole object
+_MAX_FIELD_CHARACTERS: Final = 1000  # an API server's response can hold a whole object
 # Characters that JSON does not escape and that change how a terminal shows a line: C1 controls,
 # line separators, zero-width and bidirectional marks, lone surrogates.
 _CONTROLS: Final = re.compile(
@@ -142,7 +142,7 @@ def _bound(value: object) -> object:
     if isinstance(value, int | float):
         return value
     text = str(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_FIELD_CHARACTERS else f"{text[: _MAX_FIELD_CHARACTERS - 1]}…"
 
 
 def _plain(value: object) -> str:

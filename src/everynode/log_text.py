@@ -6,12 +6,12 @@ import traceback
 from pathlib import PurePath
 from typing import Final
 
-_LONGEST: Final = 300  # characters of one text
+_MAX_CHARACTERS: Final = 300  # of one text
 
 
 def clean(text: str) -> str:
     """Return a text with unprintable characters escaped, cut if it is long."""
-    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    shown = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
     if shown.isprintable():
         return shown
     return "".join(c if c.isprintable() else _escape(c) for c in shown)

@@ -17,7 +17,7 @@ from everynode.cli.dashboard import command
 from everynode.cli.nodes import command as nodes_command
 from everynode.dashboard.cells import CellState
 from everynode.dashboard.feed import Feed
-from everynode.dashboard.server import MOST_CONNECTIONS, Dashboard, serve
+from everynode.dashboard.server import MAX_CONNECTIONS, Dashboard, serve
 from everynode.kube import verbs
 from everynode.kube.client import Client
 from everynode.kube.resources import ADVANCED, REVISIONS
@@ -198,7 +198,7 @@ async def test_connections_are_bounded_and_those_that_are_there_go_on(rollouts: 
     async with viewing(rollouts) as viewer:
         assert (await viewer.get("/api/sets"))[0] == 200
         port = int(viewer.address.rpartition(":")[2])
-        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_CONNECTIONS)]
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MAX_CONNECTIONS)]
         try:
             async with asyncio.timeout(60):
                 assert await idle[-1][0].read() == b"", "one too many is closed"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from everynode.dashboard.curve import MOST_POINTS, ExpectedEnd, add_point, keep_forecast
+from everynode.dashboard.curve import MAX_POINTS, ExpectedEnd, add_point, keep_forecast
 from everynode.dashboard.model import Point
 from everynode.inspect.evaluate import summarise
 from everynode.inspect.fleet import Budget, Counts, FleetView, RolloutState
@@ -12,9 +12,9 @@ from tests.support.samples import advanced, template
 
 def test_the_history_stays_short_and_keeps_its_first_point() -> None:
     history: list[Point] = []
-    for second in range(0, 10 * MOST_POINTS, 5):
+    for second in range(0, 10 * MAX_POINTS, 5):
         add_point(history, (float(second), second, 0))
-    assert len(history) <= MOST_POINTS
+    assert len(history) <= MAX_POINTS
     assert history[0] == (0.0, 0, 0)
     assert [each[0] for each in history] == sorted({each[0] for each in history})
 

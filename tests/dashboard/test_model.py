@@ -6,7 +6,7 @@ import pytest
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.api.objects import Condition
 from everynode.dashboard.cells import (
-    MOST_REASONS,
+    MAX_REASONS,
     CellState,
     cell_state,
     label_of,
@@ -53,7 +53,7 @@ def test_the_legend_explains_every_state() -> None:
     assert all(each["label"] and each["meaning"] for each in legend())
 
 
-@pytest.mark.parametrize(("number", "kept"), [(1, 1), (15, 15), (99, MOST_REASONS)])
+@pytest.mark.parametrize(("number", "kept"), [(1, 1), (15, 15), (99, MAX_REASONS)])
 def test_a_byte_holds_the_state_and_the_number_of_the_reason(number: int, kept: int) -> None:
     byte = with_reason(CellState.WAITING, number)
     assert 0 < byte < 256

@@ -15,7 +15,7 @@ import pytest
 
 RUNS: Final = int(os.environ.get("EVERYNODE_FUZZ_RUNS", "0"))
 SEED: Final = int(os.environ.get("EVERYNODE_FUZZ_SEED", "1"))
-MOST_CALLS: Final = 2_000_000
+MAX_CALLS: Final = 2_000_000
 
 
 def seeds(usual: int) -> range:
@@ -33,7 +33,7 @@ class EndlessError(BaseException):
 
 
 @contextmanager
-def bounded(limit: int = MOST_CALLS) -> Iterator[None]:
+def bounded(limit: int = MAX_CALLS) -> Iterator[None]:
     """Stop what goes on for too long, counted in calls rather than in seconds."""
     left = limit
 

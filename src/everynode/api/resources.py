@@ -22,7 +22,7 @@ MEMORY: Final = "memory"
 PODS: Final = "pods"
 _STORAGE: Final = "ephemeral-storage"
 _FIRST_LISTED: Final = (PODS, CPU, MEMORY, _STORAGE)
-_BYTES: Final = (MEMORY, _STORAGE, "hugepages-")
+_MEASURED_IN_BYTES: Final = (MEMORY, _STORAGE, "hugepages-")
 _SIDECAR: Final = "Always"  # the restartPolicy that makes a sidecar of an init container
 
 
@@ -91,7 +91,7 @@ def format_amount(name: str, amount: int) -> str:
     """Return an amount as people write it: 150m, 64Mi, 3."""
     if name == CPU:
         return str(Quantity(amount * 10**6))
-    in_bytes = name.startswith(_BYTES)
+    in_bytes = name.startswith(_MEASURED_IN_BYTES)
     return str(Quantity(amount * 10**9, Format.BINARY if in_bytes else Format.DECIMAL))
 
 

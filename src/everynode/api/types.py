@@ -119,8 +119,8 @@ ADVANCED_REQUIREMENT = "io.kruise.apps.LabelSelectorRequirement"
 ADVANCED_STATUS = "io.kruise.apps.DaemonSetStatus"
 
 LABEL_VALUE = "^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
-MOST_REQUIREMENTS = 32
-MOST_VALUES = 5000
+MAX_REQUIREMENTS = 32
+MAX_VALUES = 5000
 UPDATE_TYPES = ("RollingUpdate", "OnDelete")
 ROLLING_TYPES = ("Standard", "InPlaceIfPossible", "Surging")
 
@@ -191,13 +191,13 @@ ADVANCED: Mapping[str, TypeInfo] = {
         map_type="atomic",
         fields={
             "matchLabels": FieldInfo(
-                type="object", values=FieldInfo(type="string", limit=63), limit=MOST_REQUIREMENTS
+                type="object", values=FieldInfo(type="string", limit=63), limit=MAX_REQUIREMENTS
             ),
             "matchExpressions": FieldInfo(
                 type="array",
                 items=FieldInfo(ref=ADVANCED_REQUIREMENT),
                 list_type="atomic",
-                limit=MOST_REQUIREMENTS,
+                limit=MAX_REQUIREMENTS,
             ),
         },
     ),
@@ -209,7 +209,7 @@ ADVANCED: Mapping[str, TypeInfo] = {
             type="array",
             items=FieldInfo(type="string", limit=63, pattern=LABEL_VALUE),
             list_type="atomic",
-            limit=MOST_VALUES,
+            limit=MAX_VALUES,
         ),
     ),
     ADVANCED_LIFECYCLE: _object(

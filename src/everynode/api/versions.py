@@ -42,8 +42,8 @@ Read = TypeVar("Read", bound=msgspec.Struct)
 
 _NATIVE_SPEC: Final = "io.k8s.api.apps.v1.DaemonSetSpec"
 _EMPTY_SELECTOR: Final = LabelSelector()
-_ALL: Final = IntOrPercent(100, percent=True)
-_NONE: Final = IntOrPercent(0)
+_ALL_NODES: Final = IntOrPercent(100, percent=True)
+_NO_NODES: Final = IntOrPercent(0)
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -205,7 +205,7 @@ def _read_advanced(rolling: Object, spec: Object) -> UpdateStrategy:
         rolling=RollingUpdateType.IN_PLACE if in_place else RollingUpdateType.STANDARD,
         max_unavailable=unavailable,
         max_surge=surge,
-        partition=_read_amount(rolling.get("partition"), absent=_NONE, broken=_ALL),
+        partition=_read_amount(rolling.get("partition"), absent=_NO_NODES, broken=_ALL_NODES),
         selector=nodes,
         paused=stopped,
     )
@@ -219,13 +219,13 @@ def _read_budget(
     if one_sided and rolling_type(rolling) == "Surging":
         down, surge = (0 if down is None else down), (1 if surge is None else surge)
     alone = down is None and surge is None
-    surging = _read_amount(surge, absent=_NONE, broken=_NONE)
+    surging = _read_amount(surge, absent=_NO_NODES, broken=_NO_NODES)
     if in_place:
-        surging = _NONE
-    silent = IntOrPercent(1) if alone or not one_sided else _NONE
+        surging = _NO_NODES
+    silent = IntOrPercent(1) if alone or not one_sided else _NO_NODES
     unavailable = _read_amount(down, absent=silent, broken=IntOrPercent(1))
     if unavailable.value and surging.value:
-        unavailable = _NONE
+        unavailable = _NO_NODES
     return unavailable, surging
 
 

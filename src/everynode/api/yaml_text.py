@@ -12,10 +12,10 @@ from typing import Any, Final, TypeVar
 
 import yaml
 
-MOST_BYTES: Final = 3 * 1024 * 1024  # an API server's limit for one body
+MAX_BYTES: Final = 3 * 1024 * 1024  # an API server's limit for one body
 DEEPEST: Final = 200  # far below Python's recursion limit, far above any object
 # The size of the values with all aliases expanded, as a multiple of the largest text.
-_MOST_EXPANSION: Final = 4
+_MAX_EXPANSION: Final = 4
 _LONGEST_NUMBER: Final = 400  # longer than any 64-bit number in any notation
 _TIMES: Final = "tag:yaml.org,2002:timestamp"
 
@@ -58,14 +58,14 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
-def load(text: bytes | str, *, most_bytes: int = MOST_BYTES, deepest: int = DEEPEST) -> Any:
+def load(text: bytes | str, *, most_bytes: int = MAX_BYTES, deepest: int = DEEPEST) -> Any:
     """Return the value of the only document in a text; raises YamlError."""
     raw = _decode_within_bounds(text, most_bytes, deepest)
     return _call_parser(lambda: yaml.load(raw, Loader=_Loader))
 
 
 def load_all(
-    text: bytes | str, *, most_bytes: int = MOST_BYTES, deepest: int = DEEPEST
+    text: bytes | str, *, most_bytes: int = MAX_BYTES, deepest: int = DEEPEST
 ) -> list[Any]:
     """Return the values of all documents in a text; raises YamlError."""
     raw = _decode_within_bounds(text, most_bytes, deepest)
@@ -73,7 +73,7 @@ def load_all(
 
 
 def compose(
-    text: bytes | str, *, most_bytes: int = MOST_BYTES, deepest: int = DEEPEST
+    text: bytes | str, *, most_bytes: int = MAX_BYTES, deepest: int = DEEPEST
 ) -> yaml.Node | None:
     """Return the node tree of the only document, for callers that parse scalars themselves."""
     raw = _decode_within_bounds(text, most_bytes, deepest)
@@ -91,7 +91,7 @@ def _decode_within_bounds(text: bytes | str, most_bytes: int, deepest: int) -> s
         raw.encode("utf-8")
     except UnicodeError:
         raise YamlError("invalid UTF-8") from None
-    _call_parser(lambda: _Walk(most_bytes * _MOST_EXPANSION, deepest).go(raw))
+    _call_parser(lambda: _Walk(most_bytes * _MAX_EXPANSION, deepest).go(raw))
     return raw
 
 

@@ -10,7 +10,7 @@ import click
 from everynode.cli.serving.options import speed_option
 
 DEMO_NODES: Final = 20
-MOST_NODES: Final = 1000  # more do not fit on a screen
+MAX_NODES: Final = 1000  # more do not fit on a screen
 CANARIES: Final = 2
 BUDGET: Final = 3
 
@@ -20,7 +20,7 @@ BUDGET: Final = 3
     "--nodes",
     default=DEMO_NODES,
     show_default=True,
-    type=click.IntRange(BUDGET + CANARIES, MOST_NODES),
+    type=click.IntRange(BUDGET + CANARIES, MAX_NODES),
     metavar="N",
     help="How many nodes the cluster has.",
 )

@@ -12,7 +12,7 @@ from everynode.cli.serving.options import speed_option
 from everynode.components.kubelet.registration import MAX_NODES
 
 DEFAULT_KUBECONFIG: Final = "everynode.kubeconfig"
-MOST_ZONES: Final = 26
+MAX_ZONES: Final = 26
 
 
 def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
@@ -54,7 +54,7 @@ def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> Pa
 @speed_option(1.0)
 @click.option(
     "--zones",
-    type=click.IntRange(1, MOST_ZONES),
+    type=click.IntRange(1, MAX_ZONES),
     metavar="N",
     default=3,
     show_default=True,

@@ -49,11 +49,13 @@ from everynode.kube.watch.cache import Cache, key_of, parse_resource_version
 from everynode.kube.watch.decode import Decoder
 
 SCAN_EVERY: Final = 600.0
-_PAUSE: Final = 2.0
-_UNANSWERED: Final = Backoff(first=_PAUSE, longest=16.0)  # no response, or a conflict
-_REFUSED: Final = Backoff(first=_PAUSE, longest=300.0)  # refused until a user changes something
+_RETRY_SECONDS: Final = 2.0
+_UNANSWERED: Final = Backoff(first=_RETRY_SECONDS, longest=16.0)  # no response, or a conflict
+_REFUSED: Final = Backoff(
+    first=_RETRY_SECONDS, longest=300.0
+)  # refused until a user changes something
 _REFUSALS: Final = (Denied, Forbidden, Invalid)
-_NAMED: Final = 3  # pods in a message
+_MAX_NAMED: Final = 3  # pods in a message
 _UNSEEN: Final = f"!{REVISION_HASH}"
 _decode_pod: Final = require_identity(Decoder(Pod).one)
 _decode_revision: Final = require_identity(Decoder(ControllerRevision).one)
@@ -96,7 +98,7 @@ class _RefusedPods:
         """All of them in one bounded text; empty if there are none."""
         named = [
             f"{pod.name} on node {node_of(pod) or '(none)'}: {shorten(error.message)}"
-            for pod, error in self.errors[:_NAMED]
+            for pod, error in self.errors[:_MAX_NAMED]
         ]
         more = len(self.errors) - len(named)
         text = "; ".join([*named, *([f"and {more} more"] if more else [])])
@@ -181,7 +183,7 @@ class Adoption:
             self._note_refused(state, claims, refused)
         except NotLeader:
             # If we still lead then.
-            claims.scan_at = claims.failures.retry_at = self._clock.now() + _PAUSE
+            claims.scan_at = claims.failures.retry_at = self._clock.now() + _RETRY_SECONDS
         except KubeError as error:
             again = _REFUSED if isinstance(error, _REFUSALS) else _UNANSWERED
             claims.failures.add(self._clock.now(), again)
@@ -202,7 +204,7 @@ class Adoption:
             return
         claims.refusals.add(self._clock.now(), _REFUSED)
         claims.scan_at = min(claims.scan_at, claims.refusals.retry_at)
-        for pod, error in refused.errors[:_NAMED]:
+        for pod, error in refused.errors[:_MAX_NAMED]:
             self._reporter.adoption_failed(state, error, pod=pod.name, node=node_of(pod))
 
     async def _adopt(self, state: DaemonSetState, claims: _Claims, refused: _RefusedPods) -> None:

@@ -32,7 +32,7 @@ from everynode.kube.errors import (
 from everynode.kube.requests import METADATA, Request
 from everynode.kube.resources import PODS
 
-_REPEATED: Final = Backoff(first=1.0, longest=60.0)
+_RETRY: Final = Backoff(first=1.0, longest=60.0)
 # The API server's words where a webhook declares side effects: it then refuses every dry run.
 _NO_DRY_RUN: Final = "does not support dry run"
 _RAISE_QUOTA: Final = "raise the quota, or lower what the template requests"
@@ -95,7 +95,7 @@ class DryRuns:
         if refusal:
             self._reporter.target_refused(state, refusal)
         if refusal is None or refusal:
-            runs.failures.add(self._clock.now(), _REPEATED)
+            runs.failures.add(self._clock.now(), _RETRY)
         self._queue.add(state.key)
 
     async def _ask(self, state: DaemonSetState, wanted: Verification) -> str | None:

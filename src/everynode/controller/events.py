@@ -43,7 +43,7 @@ FINAL_RESERVE: Final = 2  # of those tokens, kept for the last counts of a rollo
 LAST_WORDS: Final = 4  # events of one type that an object may get beyond that at shutdown
 REFILL_SECONDS: Final = 60.0  # seconds until a token comes back
 MAX_PENDING: Final = 1000  # events that may wait; beyond that, the oldest are dropped
-_REMEMBERED: Final = 1024
+_MAX_REMEMBERED: Final = 1024
 _MAX_MESSAGE: Final = 1024  # characters
 _COMBINED: Final = "(combined from similar events): "
 _TRY_AGAIN: Final = (Unavailable, TooManyRequests, UnknownOutcome)
@@ -327,5 +327,5 @@ class Recorder:
 
 
 def _trim(remembered: OrderedDict[Any, Any]) -> None:
-    if len(remembered) > _REMEMBERED:
+    if len(remembered) > _MAX_REMEMBERED:
         remembered.popitem(last=False)

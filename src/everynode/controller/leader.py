@@ -31,7 +31,7 @@ from everynode.log import Log
 
 _MARGIN: Final = 1.0  # seconds, for clocks of different speed and for the network
 _LONGEST_LEASE: Final = 3600  # seconds; a longer leaseDurationSeconds of another holder is cut
-_MOST_TRANSITIONS: Final = 2**31 - 1  # int32: the API server refuses more
+_MAX_TRANSITIONS: Final = 2**31 - 1  # int32: the API server refuses more
 _ASK_LIMIT: Final = 5.0  # seconds the API server may take for a write of the lease
 _decode: Final = msgspec.json.Decoder(Lease).decode
 log: Final = Log("leader")
@@ -240,7 +240,7 @@ class Election:
 
     async def _take(self, lease: Lease) -> None:
         new = lease.spec.holder_identity != self._identity
-        transitions = min(max(lease.spec.lease_transitions, 0) + new, _MOST_TRANSITIONS)
+        transitions = min(max(lease.spec.lease_transitions, 0) + new, _MAX_TRANSITIONS)
         spec = self._spec(transitions=transitions, new=new)
         try:
             await self._write(self._patch(lease, spec))

@@ -35,7 +35,7 @@ from everynode.kube.resources import REVISIONS
 from everynode.kube.watch.cache import Cache
 from everynode.kube.watch.decode import Decoder
 
-_PAUSE: Final = 2.0  # after an error; a change in the watch causes a reconcile sooner
+_RETRY_SECONDS: Final = 2.0  # after an error; a change in the watch causes a reconcile sooner
 _BACKOFF: Final = Backoff(first=1.0, longest=300.0)  # refused, or vanished more than once
 _decode: Final = require_identity(Decoder(ControllerRevision).one, uid=False)
 
@@ -149,9 +149,9 @@ class RevisionHistory:
                     await self._write(state, action)
                 self._refused.pop(state.key, None)
         except NotLeader:
-            retry_at = self._clock.now() + _PAUSE  # if we still lead then
+            retry_at = self._clock.now() + _RETRY_SECONDS  # if we still lead then
         except KubeError as error:
-            retry_at = self._clock.now() + _PAUSE
+            retry_at = self._clock.now() + _RETRY_SECONDS
             if isinstance(error, Denied | Forbidden | Invalid):
                 retry_at = self._note_refused(state, action.name)
             self._reporter.revision_write_failed(state, error)

@@ -43,9 +43,9 @@ from everynode.kube.client import Client, NotLeader
 from everynode.kube.errors import Forbidden, KubeError
 from everynode.kube.resources import PODS
 
-_AT_ONCE: Final = 8  # nodes that are observed at a time
+_CONCURRENT_NODES: Final = 8  # nodes that are observed at a time
 _ATTEMPTS: Final = 5  # to observe a node, in 15 seconds; then the update goes on without
-_REPEATED: Final = Backoff(first=1.0, longest=8.0)
+_RETRY: Final = Backoff(first=1.0, longest=8.0)
 _TARGET_AGAIN: Final = 60.0  # seconds until a dry run that was refused is repeated
 
 
@@ -76,7 +76,7 @@ class Rooms:
         self._queue = queue
         self._reporter = reporter
         self._by_scheduler = by_scheduler
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(_CONCURRENT_NODES)
         self._targets: dict[str, _Target] = {}  # by DaemonSet
         self._failures: dict[tuple[str, str], Failures] = {}  # by DaemonSet and node
 
@@ -147,7 +147,7 @@ class Rooms:
     ) -> Room | None:
         key, now = (state.key, node), self._clock.now()
         failures = self._failures.setdefault(key, Failures())
-        failures.add(now, _REPEATED)
+        failures.add(now, _RETRY)
         if failures.count < _ATTEMPTS and not isinstance(error, Forbidden):
             return None
         del self._failures[key]

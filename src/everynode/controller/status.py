@@ -47,7 +47,7 @@ _OMITTED_WHEN_ZERO: Final = (
 )
 
 
-_REMEMBERED: Final = 8  # statuses that we sent and that the watch may still show
+_MAX_OWN_STATUSES: Final = 8  # statuses that we sent and that the watch may still show
 _Counts = tuple[int | str, ...]
 
 
@@ -69,7 +69,7 @@ class _StatusState:
     decided: DaemonSetStatus | None = None  # by the last reconcile
     sent: DaemonSetStatus | None = None
     # Counts that may be stored because we sent them, whatever the response was.
-    ours: deque[_Counts] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    ours: deque[_Counts] = field(default_factory=lambda: deque(maxlen=_MAX_OWN_STATUSES))
     version: int = 0  # resourceVersion in the response to our last write
     written_at: float = 0.0
     writing: bool = False

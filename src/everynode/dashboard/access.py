@@ -15,10 +15,10 @@ from everynode.kube.client import Client
 from everynode.kube.permissions import Permission, User, is_allowed, review_token
 from everynode.kube.resources import EVENTS, NODES, PODS, REVISIONS, Resource
 
-_MOST_TOKEN: Final = 16 * 1024  # characters; those of service accounts have about one thousand
+_MAX_TOKEN_CHARACTERS: Final = 16 * 1024  # those of service accounts have about one thousand
 _KNOWN_SECONDS: Final = 60.0  # how long an answer of the API server is used again
-_MOST_KNOWN: Final = 4096
-_AT_ONCE: Final = 8
+_MAX_ANSWERS: Final = 4096
+_CONCURRENT_REQUESTS: Final = 8
 _HOW_TO_GET_A_TOKEN: Final = "make one with: kubectl create token NAME -n NAMESPACE --duration=1h"
 K = TypeVar("K")
 T = TypeVar("T")
@@ -55,7 +55,7 @@ def bearer(headers: Mapping[str, str]) -> str:
     """Return the token of a request; empty without one."""
     scheme, _, token = headers.get("Authorization", "").partition(" ")
     token = token.strip()
-    usable = token.isascii() and len(token) <= _MOST_TOKEN
+    usable = token.isascii() and len(token) <= _MAX_TOKEN_CHARACTERS
     return token if scheme.lower() == "bearer" and usable else ""
 
 
@@ -118,7 +118,7 @@ class ReviewedViewer:
     def __init__(self, rights: ReviewedRights, user: User) -> None:
         self._rights = rights
         self._user = user
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(_CONCURRENT_REQUESTS)
 
     async def visible(self, sets: Sequence[DaemonSet]) -> list[DaemonSet]:
         """Return the sets that the user may list, in all namespaces or in some."""
@@ -192,7 +192,7 @@ class Remembered(Generic[K, T]):
             return self._known[key][1]
         answer = await ask()
         self._known.pop(key, None)
-        while len(self._known) >= _MOST_KNOWN:
+        while len(self._known) >= _MAX_ANSWERS:
             del self._known[next(iter(self._known))]
         self._known[key] = now + _KNOWN_SECONDS, answer
         return answer

@@ -30,7 +30,7 @@ from everynode.kube import verbs
 from everynode.kube.client import Client
 
 Object = dict[str, Any]
-_MOST_DIGITS: Final = 9
+_MAX_DIGITS: Final = 9
 _WHERE_THE_TOKEN_IS: Final = "it was printed when the dashboard was started with --allow-actions"
 
 
@@ -150,7 +150,7 @@ class _Change:
             return set_paused(stored, paused=action == "pause")
         if action == "partition":
             return set_partition(stored, parse_partition(argument))
-        if argument and not (argument.isdecimal() and len(argument) <= _MOST_DIGITS):
+        if argument and not (argument.isdecimal() and len(argument) <= _MAX_DIGITS):
             raise UserError(f"{argument!r} is not the number of a revision")
         number = int(argument) if argument else None
         return await edit_to_revision(self._client, ds, stored, number, self._clock.now())

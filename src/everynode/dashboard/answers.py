@@ -31,7 +31,7 @@ _TYPES: Final = {
 }
 VIEWER: Final = web.RequestKey("viewer", Viewer)
 _KEEP_ALIVE: Final = 15.0
-_SLOW: Final = 20.0  # seconds that a viewer may take to read one message
+_SEND_TIMEOUT: Final = 20.0  # seconds that a viewer may take to read one message
 _LOG: Final = logging.getLogger(__name__)
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -85,7 +85,7 @@ async def send(
             data = b": still here\n\n"
             if done:
                 data, pending = pending.result(), None
-            async with asyncio.timeout(_SLOW):
+            async with asyncio.timeout(_SEND_TIMEOUT):
                 await response.write(data)
         await response.write(encode("renew", {}))
     except StopAsyncIteration:

@@ -38,7 +38,7 @@ _WORDS: Final = {
     CellState.UNREACHABLE: ("unreachable", "its kubelet does not report: Ready is Unknown"),
 }
 # Reasons that a byte can tell apart; all others have the last number.
-MOST_REASONS: Final = 15
+MAX_REASONS: Final = 15
 # Codes of nodes whose new pod does not exist yet or whose pod ends.
 _NOT_THERE: Final = frozenset(
     (reasons.MISSING, reasons.TERMINATING, reasons.REPLACING, reasons.WRITING)
@@ -79,7 +79,7 @@ def cell_state(
 
 def with_reason(state: CellState, number: int) -> int:
     """Return the byte of a node: its state in the lower half, the number of its reason above."""
-    return int(state) | min(number, MOST_REASONS) << 4
+    return int(state) | min(number, MAX_REASONS) << 4
 
 
 def state_of(byte: int) -> CellState:

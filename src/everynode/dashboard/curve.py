@@ -13,10 +13,10 @@ from everynode.dashboard.model import Point
 from everynode.inspect.evaluate import Evaluation
 from everynode.inspect.fleet import FleetView, RolloutState
 
-MOST_POINTS: Final = 600
+MAX_POINTS: Final = 600
 _FEW_POINTS: Final = 60
 _POINT_SECONDS: Final = 5.0  # between two points of a long history: all of it is sent each time
-_MOST_PAST: Final = 200  # points of the time before the first viewer came
+_MAX_PAST_POINTS: Final = 200  # points of the time before the first viewer came
 
 
 def add_point(history: list[Point], point: Point) -> None:
@@ -25,8 +25,8 @@ def add_point(history: list[Point], point: Point) -> None:
     if history and (history[-1][1:] == point[1:] or point[0] - history[-1][0] < pause):
         return
     history.append(point)
-    if len(history) > MOST_POINTS:
-        del history[1:MOST_POINTS:2]
+    if len(history) > MAX_POINTS:
+        del history[1:MAX_POINTS:2]
 
 
 def point_of(fleet: FleetView, now: float) -> Point:
@@ -53,7 +53,7 @@ def past(evaluation: Evaluation, now: float) -> list[Point]:
                 if moment is not None and moment <= now:
                     times.append(max(began, moment))
     points: list[Point] = [(int(began), 0, None)]
-    step = max(1, len(times) // _MOST_PAST)
+    step = max(1, len(times) // _MAX_PAST_POINTS)
     for count, moment in enumerate(sorted(times), 1):
         if count % step == 0 or count == len(times):
             points.append((int(moment), count, None))

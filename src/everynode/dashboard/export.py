@@ -30,9 +30,9 @@ _STATES: Final = {
     ),
     NodeState.NOT_ELIGIBLE: (0, "no pod wanted", "selector, affinity or taints keep it free"),
 }
-_MOST_FRAMES: Final = 2_000
-_MOST_POINTS: Final = 600
-_MOST_VALUES: Final = 64  # of a label that groups
+_MAX_FRAMES: Final = 2_000
+_MAX_POINTS: Final = 600
+_MAX_VALUES: Final = 64  # of a label that groups
 _POSTER: Final = 0.4  # where a recording stands when it is opened, as a share of its time
 
 
@@ -42,7 +42,7 @@ def export(
     """Return the recording of a forecast; `facts` are figures with a title, a value and a note."""
     names = list(recording.start)
     states = bytes([_STATES[recording.start[name]][0] for name in names])
-    curve = [list(point) for point in thin_out(answer.curve, _MOST_POINTS)]
+    curve = [list(point) for point in thin_out(answer.curve, _MAX_POINTS)]
     end = max(recording.end, answer.seconds, 1.0)
     if curve and curve[-1][0] < end:
         curve.append([end, *curve[-1][1:]])
@@ -105,7 +105,7 @@ def _frames(
 ) -> Iterator[tuple[float, Object]]:
     """Yield the changes by time; changes that are too close to be seen apart are one frame."""
     index = {name: number for number, name in enumerate(names)}
-    step = end / _MOST_FRAMES
+    step = end / _MAX_FRAMES
     curve, position = answer.curve, 0
     pending: dict[int, int] = {}
     changes = [each for each in recording.changes if each.node in index]
@@ -134,7 +134,7 @@ def _labels(recording: Recording, names: list[str]) -> Object:
     for key in sorted({key for labels in recording.labels.values() for key in labels}):
         of = [recording.labels[name].get(key) for name in names]
         values = sorted({value for value in of if value is not None})
-        if len(set(of)) > 1 and len(values) <= _MOST_VALUES:
+        if len(set(of)) > 1 and len(values) <= _MAX_VALUES:
             place = {value: number for number, value in enumerate(values)}
             found[key] = {"values": values, "of": [-1 if v is None else place[v] for v in of]}
     return found

@@ -28,12 +28,12 @@ from everynode.inspect.evaluate import Evaluation, Evaluator
 from everynode.inspect.live import LiveView
 
 MAX_VIEWERS: Final = 32
-_PAUSE: Final = 0.2  # seconds between two batches, at least
-_LONGEST_PAUSE: Final = 8.0  # an evaluation takes long also where other processes are busy
+_BATCH_INTERVAL: Final = 0.2  # seconds between two batches, at least
+_MAX_BATCH_INTERVAL: Final = 8.0  # an evaluation takes long also where other processes are busy
 _TICK: Final = 1.0  # pace and ages change without an event
-_KEPT: Final = 256  # batches that are kept for viewers that come back
+_MAX_KEPT_BATCHES: Final = 256  # batches that are kept for viewers that come back
 _LINGER: Final = 30.0  # seconds that a feed goes on without viewers, so that a resume has no gap
-_MOST_UNSEEN: Final = 4  # feeds that go on without viewers
+_MAX_UNVIEWED: Final = 4  # feeds that go on without viewers
 
 
 SetKey = tuple[Flavour, str, str]  # kind, namespace, name
@@ -76,7 +76,7 @@ class Feed:
         # Batches go from `id - 1` to `id`. A new beginning leaves a gap, so that no viewer can
         # resume across it.
         self._id = int(clock.now() * 1000)
-        self._batches: deque[Message] = deque(maxlen=_KEPT)
+        self._batches: deque[Message] = deque(maxlen=_MAX_KEPT_BATCHES)
         self._snapshot: Message | None = None
         self._news = asyncio.Event()
 
@@ -94,8 +94,8 @@ class Feed:
             if self._live.begun:
                 self._update(clock.now())
             took = clock.monotonic() - began
-            pause = max(_PAUSE, took * (1 / self._share - 1))
-            await clock.sleep(min(pause, _LONGEST_PAUSE))
+            pause = max(_BATCH_INTERVAL, took * (1 / self._share - 1))
+            await clock.sleep(min(pause, _MAX_BATCH_INTERVAL))
             with suppress(TimeoutError):
                 async with asyncio.timeout(_TICK):
                     await self._live.changed.wait()
@@ -254,7 +254,7 @@ class Feeds:
     async def _leave(self, key: SetKey, watched: _Watched) -> None:
         """End a feed without viewers: later if one may come back to it, else at once."""
         unseen = [each for each in self._feeds.values() if each.ending is not None]
-        if self._linger and watched.usable and len(unseen) < _MOST_UNSEEN:
+        if self._linger and watched.usable and len(unseen) < _MAX_UNVIEWED:
             watched.ending = asyncio.create_task(self._end_later(key, watched))
         else:
             await self._end(key, watched)

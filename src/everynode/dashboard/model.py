@@ -11,7 +11,7 @@ import msgspec
 
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.times import seconds
-from everynode.dashboard.cells import MOST_REASONS, PLAIN, cell_state, legend, with_reason
+from everynode.dashboard.cells import MAX_REASONS, PLAIN, cell_state, legend, with_reason
 from everynode.dashboard.summary import sentence
 from everynode.decide.fleet.conditions import COMPLETE
 from everynode.inspect.evaluate import Evaluation, is_complete, summarise
@@ -28,8 +28,8 @@ _AS_DECLARED: Final = {
     "AllButSilent": RolloutState.ALL_BUT_SILENT,
 }
 FLAVOURS: Final = {flavour.short: flavour for flavour in Flavour}
-_MOST_VALUES: Final = 256  # a label with more values groups nothing
-_MOST_LABELS: Final = 24
+_MAX_VALUES: Final = 256  # a label with more values groups nothing
+_MAX_LABELS: Final = 24
 _USUAL_LABELS: Final = (
     "topology.kubernetes.io/zone",
     # Pools of nodes, as providers label them.
@@ -64,7 +64,7 @@ def build_model(
     """Return the page's model of a rollout; `forecast` is its expected end."""
     fleet = evaluation.fleet
     waiting = fleet.waiting
-    codes = sorted(waiting)[: MOST_REASONS - 1]
+    codes = sorted(waiting)[: MAX_REASONS - 1]
     numbers = {code: number for number, code in enumerate(codes, 1)}
     states = bytearray()
     for row in fleet.rows:
@@ -81,7 +81,7 @@ def build_model(
         )
         reason = row.standing is NodeStanding.WAITING
         states.append(
-            with_reason(state, numbers.get(row.reason, MOST_REASONS)) if reason else int(state)
+            with_reason(state, numbers.get(row.reason, MAX_REASONS)) if reason else int(state)
         )
     counted = {code: len(names) for code, names in waiting.items()}
     lines = {"history": [list(point) for point in history], "forecast": forecast}
@@ -181,17 +181,17 @@ def group_labels(rows: Sequence[NodeRow]) -> Object:
     for row in rows:
         for key, value in row.labels.items():
             found = values.setdefault(key, {})
-            if len(found) <= _MOST_VALUES:
+            if len(found) <= _MAX_VALUES:
                 found.setdefault(value, 0)
     chosen = [
         key
         for key, found in values.items()
-        if len(found) <= _MOST_VALUES and (len(found) > 1 or key in _USUAL_LABELS)
+        if len(found) <= _MAX_VALUES and (len(found) > 1 or key in _USUAL_LABELS)
     ]
     made: Object = {}
     order = {key: place for place, key in enumerate(_USUAL_LABELS)}
     ranked = sorted(chosen, key=lambda key: (order.get(key, len(order)), key))
-    for key in ranked[:_MOST_LABELS]:
+    for key in ranked[:_MAX_LABELS]:
         known = sorted(values[key])
         at = {value: index for index, value in enumerate(known)}
         made[key] = {"values": known, "of": [at.get(row.labels.get(key, ""), -1) for row in rows]}

@@ -37,9 +37,9 @@ from everynode.kube.client import Client
 
 _FIRST_ANSWER: Final = 20.0  # seconds until a set must have been evaluated
 _LIST_PAUSE: Final = 1.0  # seconds between two lists of sets
-_MOST_DIGITS: Final = 18
-_MOST_BODY: Final = 1 << 16
-MOST_CONNECTIONS: Final = 256  # so that those of the controller in the same process remain
+_MAX_DIGITS: Final = 18
+_MAX_BODY_BYTES: Final = 1 << 16
+MAX_CONNECTIONS: Final = 256  # so that those of the controller in the same process remain
 
 
 class Key(NamedTuple):
@@ -251,14 +251,14 @@ class Dashboard:
 def _places(text: str) -> list[int]:
     """Return the places of rows that a request names; raises Refusal."""
     parts = text.split(",")
-    if not all(each.isascii() and each.isdecimal() and len(each) <= _MOST_DIGITS for each in parts):
+    if not all(each.isascii() and each.isdecimal() and len(each) <= _MAX_DIGITS for each in parts):
         raise Refusal(400, "rows are named by their places, such as at=0,1", "leave out at=")
     return [int(each) for each in parts]
 
 
 def _last_event(request: web.Request) -> int | None:
     text = request.headers.get("Last-Event-ID", "")
-    known = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+    known = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
     return int(text) if known else None
 
 
@@ -273,7 +273,7 @@ def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.BaseProtocol]:
     """Return what takes new connections, as long as there are not too many."""
     server = runner.server
     assert server is not None
-    return lambda: server() if len(server.connections) < MOST_CONNECTIONS else _TooMany()
+    return lambda: server() if len(server.connections) < MAX_CONNECTIONS else _TooMany()
 
 
 @asynccontextmanager
@@ -293,7 +293,7 @@ async def serve(
     listening: int | None = None
     acts = dashboard.actions is not None
     check = answers.checked(lambda: Guard(listening, acts), dashboard.access)
-    app = web.Application(middlewares=[check], client_max_size=_MOST_BODY)
+    app = web.Application(middlewares=[check], client_max_size=_MAX_BODY_BYTES)
     app.add_routes(dashboard.routes())
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
     await runner.setup()

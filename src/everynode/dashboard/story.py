@@ -19,8 +19,8 @@ from everynode.inspect.pod_trouble import PodEvent
 
 Object = dict[str, Any]
 _COMMANDS: Final = ("undo", "resume", "partition")
-_MOST_SEEN: Final = 20_000  # changes of all nodes together
-_MOST_TOLD: Final = 40
+_MAX_CHANGES: Final = 20_000  # changes of all nodes together
+_MAX_EVENTS: Final = 40
 
 
 class SeenChange(msgspec.Struct, frozen=True, gc=False):
@@ -35,7 +35,7 @@ class Diary:
     """The last changes of all nodes, as they were seen while a rollout was viewed."""
 
     def __init__(self) -> None:
-        self._seen: deque[SeenChange] = deque(maxlen=_MOST_SEEN)
+        self._seen: deque[SeenChange] = deque(maxlen=_MAX_CHANGES)
 
     def note(self, names: Sequence[str], before: bytes, after: bytes, now: float) -> None:
         """Note which nodes changed between two states of the same nodes."""
@@ -102,7 +102,7 @@ def _timeline(
         times = f" ({event.count} times)" if event.count > 1 else ""
         made.append(_line(event.last, f"{event.reason}: {event.message}{times}", event=event.type))
     known = [each for each in made if each["at"] is not None]
-    return sorted(known, key=lambda each: each["at"])[-_MOST_TOLD:]
+    return sorted(known, key=lambda each: each["at"])[-_MAX_EVENTS:]
 
 
 def _line(at: float | None, text: str, *, state: int | None = None, event: str = "") -> Object:

@@ -16,7 +16,7 @@ _SENTENCES: Final = {
     RolloutState.ON_DELETE: "A node is updated when its pod is deleted (OnDelete)",
     RolloutState.UNOBSERVED: "The controller has not seen the newest spec; does it run?",
 }
-_MOST_NAMED: Final = 3  # reasons
+_MAX_NAMED: Final = 3  # reasons
 Waiting = Mapping[str, Sequence[str]]  # names of nodes by reason
 
 
@@ -42,6 +42,6 @@ def _waiting(waiting: Waiting) -> list[str]:
         return []
     total = sum(len(names) for names in waiting.values())
     named = [f"{len(names):,} {code}" for code, names in waiting.items()]
-    more = ["others"] if len(named) > _MOST_NAMED else []
+    more = ["others"] if len(named) > _MAX_NAMED else []
     nodes = "1 node waits" if total == 1 else f"{total:,} nodes wait"
-    return [f"{nodes}: {', '.join([*named[:_MOST_NAMED], *more])}"]
+    return [f"{nodes}: {', '.join([*named[:_MAX_NAMED], *more])}"]

@@ -23,8 +23,8 @@ PULL: Final = 5.0
 START: Final = 20.0
 STOP: Final = 10.0
 _FEWEST_GAPS: Final = 3
-_LATE: Final = 2.0  # seconds by which a pod may outlive its grace period
-_LONGEST: Final = 3600.0  # a pod that became Ready later than that was waited for, not started
+_STOP_TOLERANCE: Final = 2.0  # seconds by which a pod may outlive its grace period
+_MAX_START: Final = 3600.0  # a pod that became Ready later than that was waited for, not started
 
 
 class Duration(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ def _times(pod: Pod) -> _Times | None:
         return None
     running = max(begun, *known)
     found = _Times(begun, running, max(running, since), changed)
-    return found if found.ready - begun <= _LONGEST else None
+    return found if found.ready - begun <= _MAX_START else None
 
 
 def _stop(pods: Sequence[Pod], *, at_once: int, min_ready_seconds: int, grace: float) -> Duration:
@@ -126,7 +126,7 @@ def _stop(pods: Sequence[Pod], *, at_once: int, min_ready_seconds: int, grace: f
     gaps = [each.created - before for each, before in zip(times[at_once:], available, strict=False)]
     if at_once and len(gaps) >= _FEWEST_GAPS:
         gap = _mean(gaps)
-        if 0 <= gap <= grace + _LATE:
+        if 0 <= gap <= grace + _STOP_TOLERANCE:
             source = f"the mean of {len(gaps):,} gaps between pods of the last update"
             return Duration(gap, source, True)
     return Duration(min(STOP, grace), "assumed: the pods do not tell")

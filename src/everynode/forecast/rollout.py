@@ -15,7 +15,7 @@ from everynode.forecast.prepared_manifest import with_previous_images
 from everynode.sim.plans.plan import Timing
 
 Object = dict[str, Any]
-MOST_NODES: Final = 10_000  # that a forecast plays in a few minutes
+MAX_NODES: Final = 10_000  # that a forecast plays in a few minutes
 
 
 def forecast_rollout(
@@ -87,7 +87,7 @@ def _check_manifest(manifest: object) -> None:
         raise ForecastError("metadata.name is missing")
 
 
-def _number(name: str, value: int, *, least: int = 0, most: int = MOST_NODES) -> int:
+def _number(name: str, value: int, *, least: int = 0, most: int = MAX_NODES) -> int:
     if not least <= value <= most:
         raise ForecastError(f"{name} is {value}: give a number from {least:,} to {most:,}")
     return value

@@ -16,7 +16,7 @@ from everynode.forecast.durations import begun_at
 
 _PULL_REASONS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
 _NORMAL_REASONS: Final = ("", "ContainerCreating", "PodInitializing")
-_PATIENCE: Final = 60.0  # seconds that a pod may be late and still count as starting
+_START_TOLERANCE: Final = 60.0  # seconds that a pod may be late and still count as starting
 _SOON: Final = 1.0
 
 
@@ -35,7 +35,7 @@ def describe_pod(pod: Pod, now: float, *, grace: float, start: float, stop: floa
     if failure:
         return f"fail={failure}"
     begun = begun_at(pod)
-    if begun is None or now - begun > 2 * start + _PATIENCE:
+    if begun is None or now - begun > 2 * start + _START_TOLERANCE:
         return "fail=probe"
     rest = _rest(start, begun, now)
     running = any(each.state.running is not None for each in pod.status.container_statuses)

@@ -57,7 +57,7 @@ _AS_DECLARED: Final = {
 _PACE_NODES: Final = 30  # the pace is that of the last nodes
 _PACE_BATCHES: Final = 4
 _PACE_SECONDS: Final = 3600.0
-_REFUSED: Final = re.compile(rf"\d+ {reasons.REFUSED} \(([^)]*)\)")
+_REFUSED_IN_MESSAGE: Final = re.compile(rf"\d+ {reasons.REFUSED} \(([^)]*)\)")
 _RETRY_SECONDS: Final = 60.0
 _REFUSED_TEXT: Final = "the API server refuses its pod; an event of the DaemonSet says why"
 
@@ -243,7 +243,7 @@ class _Refusals:
 
     def __init__(self, ds: DaemonSet) -> None:
         condition = _condition(ds.status, PROGRESSING)
-        found = _REFUSED.search(condition.message) if condition is not None else None
+        found = _REFUSED_IN_MESSAGE.search(condition.message) if condition is not None else None
         names = found[1].split(", ") if found is not None else []
         self.some = bool(names)
         self._more = "…" in names

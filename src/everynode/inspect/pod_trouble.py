@@ -15,7 +15,7 @@ from everynode.kube.errors import Forbidden, NotFound
 from everynode.kube.permissions import missing_permission
 from everynode.kube.resources import EVENTS, PODS
 
-_MOST_EVENTS: Final = 5
+_MAX_EVENTS: Final = 5
 
 
 class _Ended(msgspec.Struct, rename="camel"):
@@ -124,4 +124,4 @@ async def read_events(
         )
         for each in found
     ]
-    return sorted(events, key=lambda each: -(each.last or 0.0))[:_MOST_EVENTS]
+    return sorted(events, key=lambda each: -(each.last or 0.0))[:_MAX_EVENTS]

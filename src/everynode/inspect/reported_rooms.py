@@ -10,8 +10,8 @@ from everynode.decide.fleet.conditions import PROGRESSING
 from everynode.decide.node.reasons import INSUFFICIENT_RESOURCES
 from everynode.decide.node.room import Room
 
-_NAMED: Final = re.compile(rf"\d+ {INSUFFICIENT_RESOURCES} \(([^)]*)\)")
-_MISSING: Final = "the controller found no room for the new pod"
+_NODES_IN_MESSAGE: Final = re.compile(rf"\d+ {INSUFFICIENT_RESOURCES} \(([^)]*)\)")
+_NO_ROOM: Final = "the controller found no room for the new pod"
 
 
 class ReportedRooms:
@@ -23,7 +23,7 @@ class ReportedRooms:
 
     def __init__(self, ds: DaemonSet) -> None:
         found = [each for each in ds.status.conditions if each.type == PROGRESSING]
-        match = _NAMED.search(found[0].message) if found else None
+        match = _NODES_IN_MESSAGE.search(found[0].message) if found else None
         names = match[1].split(", ") if match is not None else []
         self.some = bool(names)
         self._all = "…" in names and found[0].status == "False"
@@ -33,4 +33,4 @@ class ReportedRooms:
         """Return what is known of a node; None if nothing is."""
         if not self._all and node not in self._named:
             return None
-        return Room(target, now, reported=_MISSING)
+        return Room(target, now, reported=_NO_ROOM)

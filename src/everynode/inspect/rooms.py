@@ -28,8 +28,8 @@ from everynode.inspect.snapshot import Snapshot
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 
-_MOST_NODES: Final = 50  # that are read for one command
-_AT_ONCE: Final = 8
+_MAX_NODES: Final = 50  # that are read for one command
+_CONCURRENT_REQUESTS: Final = 8
 
 
 async def evaluate_with_rooms(client: Client, snapshot: Snapshot, now: float) -> Evaluation:
@@ -48,13 +48,13 @@ async def _read_rooms(client: Client, evaluation: Evaluation, now: float) -> dic
         if made.reason.code == reasons.INSUFFICIENT_RESOURCES
         or any(step.check_room for step in made.steps)
     ]
-    slots = asyncio.Semaphore(_AT_ONCE)
+    slots = asyncio.Semaphore(_CONCURRENT_REQUESTS)
 
     async def read(node: str) -> Room | None:
         async with slots:
             return await _read_room(client, evaluation, node, now)
 
-    nodes = concerned[:_MOST_NODES]
+    nodes = concerned[:_MAX_NODES]
     found = zip(nodes, await asyncio.gather(*map(read, nodes)), strict=True)
     return {node: room for node, room in found if room is not None}
 

@@ -15,7 +15,7 @@ _LEFT: Final = 62
 _RIGHT: Final = WIDTH - MARGIN - 6
 _UPPER: Final = 150  # height of the nodes that are updated
 _LOWER: Final = 62  # of those that are down
-_MOST_POINTS: Final = 300
+_MAX_POINTS: Final = 300
 _COLUMNS: Final = 180  # of the nodes that are down: each shows the most of its time
 _TICKS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
 _DAY: Final = 86400
@@ -103,7 +103,7 @@ class _Chart:
             curve = self._round_times(each.answer.curve)
             if not curve:
                 continue
-            points = [*thin_out(curve, _MOST_POINTS), (self._end, *curve[-1][1:])]
+            points = [*thin_out(curve, _MAX_POINTS), (self._end, *curve[-1][1:])]
             looks = [_look(number, compared=compared, part=part) for part in (0, 1)]
             updated = self._steps(points, 1, self._y_of_updated)
             down = self._steps(self._most_down(curve), 2, self._down)

@@ -11,7 +11,7 @@ from everynode.pictures.palette import stylesheet
 
 WIDTH: Final = 520  # units of every picture: 14 units of text are readable on a phone, too
 MARGIN: Final = 24
-_SHOWN: Final = 1.3  # pixels for a unit where there is room
+_PIXELS_PER_UNIT: Final = 1.3  # pixels for a unit where there is room
 # What XML cannot hold, not even escaped.
 _ILLEGAL: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # How wide a letter is on the average, as a share of its size: in the widest of the usual fonts.
@@ -70,8 +70,8 @@ class Svg:
         self._style.text = stylesheet(self._used)
         self._card.set("height", _number(height - 1))
         self._root.set("viewBox", f"0 0 {WIDTH} {_number(height)}")
-        self._root.set("width", _number(WIDTH * _SHOWN))
-        self._root.set("height", _number(height * _SHOWN))
+        self._root.set("width", _number(WIDTH * _PIXELS_PER_UNIT))
+        self._root.set("height", _number(height * _PIXELS_PER_UNIT))
         ElementTree.indent(self._root, space="")
         return ElementTree.tostring(self._root, encoding="unicode") + "\n"
 

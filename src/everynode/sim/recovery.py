@@ -36,9 +36,9 @@ _NEXT: Final = "agent:v31"
 _BAD: Final = "agent:never-ready"
 _MENDED: Final = "agent:v32"
 _SLACK: Final = 30.0  # seconds beyond what maxUnavailable requires
-_SECOND: Final = 1.0  # seconds until a node that joins has its pod created
-_HARM: Final = 40.0  # seconds for which a bad image is rolled out
-_LONG: Final = 10_000.0  # seconds for which hooks are not answered
+_CREATE_SECONDS: Final = 1.0  # seconds until a node that joins has its pod created
+_BAD_IMAGE_SECONDS: Final = 40.0  # seconds for which a bad image is rolled out
+_HOOK_SECONDS: Final = 10_000.0  # seconds for which hooks are not answered
 _LEFT_TO_OTHERS: Final = 10.0  # seconds until a pod that another controller may create is ours
 _CONFLICT_END: Final = 7200.0  # seconds within which the longest status conflict ends
 _SPREAD: Final = 3.0  # seconds until a new DaemonSet has a pod on every node
@@ -105,7 +105,7 @@ class RecoveryCheck:
         fits_at, created_at = self._joined_at(ds), self._first_pod_at(ds)
         if fits_at is None:
             return  # the template does not fit the node
-        if created_at is None or created_at > fits_at + _SECOND:
+        if created_at is None or created_at > fits_at + _CREATE_SECONDS:
             late = "never" if created_at is None else f"{created_at - fits_at:.1f} s later"
             text = f"a node joined during an update and got its pod {late}"
             self._world.report_violation("L2", text)
@@ -145,14 +145,14 @@ class RecoveryCheck:
 
     async def _roll_out_bad_image(self) -> None:
         await self._set_image(_BAD)
-        await self._world.clock.sleep(_HARM)
+        await self._world.clock.sleep(_BAD_IMAGE_SECONDS)
 
     async def _check_stalled(self) -> None:
         """Check that the conditions report a bad update when nothing has moved for long enough."""
         ds = self._find()
         if ds is None or ds.flavour is Flavour.NATIVE:
             return
-        await self._world.clock.sleep(ds.min_ready_seconds + PROGRESS_SECONDS + _HARM)
+        await self._world.clock.sleep(ds.min_ready_seconds + PROGRESS_SECONDS + _BAD_IMAGE_SECONDS)
         ds = self._find()
         if ds is not None and not ds.status.desired:
             return  # no node should have a pod: no update is bad
@@ -164,7 +164,7 @@ class RecoveryCheck:
     async def _check_unanswered_hook(self) -> None:
         """Check that a rollback that removes an unanswered hook restores the state before."""
         before, good = self._state(), self._image_now()
-        await self._do("hold-hooks", seconds=_LONG)
+        await self._do("hold-hooks", seconds=_HOOK_SECONDS)
         await self._roll_out_bad_image()
         waiting = [node for node in sorted(self._oracle().desired_nodes) if self._is_down(node)]
         most = self._oracle().limit

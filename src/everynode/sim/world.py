@@ -39,7 +39,7 @@ _TAIL: Final = 700.0  # the same for plans with long_idle, before and after a re
 _RESTART: Final = 2.0  # seconds until a crashed process is started again
 _HANDS: Final = 16  # concurrent requests of the components; requests take no time here
 _HISTORY: Final = 8 << 20  # bytes of watch history; small, because reused memory is fast
-_MOST_BREACHES: Final = 5
+_MAX_VIOLATIONS: Final = 5
 _MAX_LISTED: Final = 3  # differences listed where a world does not settle
 
 
@@ -254,7 +254,7 @@ class World:
         if message[:1] in "SLR" and ": " in message[:8]:
             promise, _, message = message.partition(": ")
         self.note(f"BROKEN {promise}: {message}")
-        if len(self.violations) < _MOST_BREACHES:
+        if len(self.violations) < _MAX_VIOLATIONS:
             self.violations.append(Violation(promise, round(self.loop.time(), 3), message))
 
     def note(self, text: str) -> None:

@@ -68,7 +68,7 @@ def test_a_loop_without_pending_events_is_reported() -> None:
 
 
 class ShortLoop(SimLoop):
-    MOST_AT_ONCE = MOST_STANDSTILLS = 1000
+    MAX_CALLBACKS_AT_ONE_TIME = MAX_STANDSTILLS = 1000
 
 
 async def spin() -> None:

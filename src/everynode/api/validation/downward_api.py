@@ -47,7 +47,7 @@ _RESOURCES: Final = (
     "requests.ephemeral-storage",
     "requests.memory",
 )
-_HUGE: Final = ("requests.hugepages-", "limits.hugepages-")
+_HUGE_PAGES: Final = ("requests.hugepages-", "limits.hugepages-")
 _SUBSCRIPT: Final = re.compile(r"(.+)\['(.+)'\]")
 _SIZES: Final = ("1", *(f"1{unit}" for unit in "kMGTPE"), *(f"1{unit}i" for unit in "KMGTPE"))
 _RESOURCE_NAMES: Final = {
@@ -100,12 +100,12 @@ def check_resource_reference(reference: Object, path: str, *, in_file: bool) -> 
         yield required(f"{path}.containerName")
     elif not resource:
         yield required(f"{path}.resource")
-    elif resource not in _RESOURCES and not resource.startswith(_HUGE):
+    elif resource not in _RESOURCES and not resource.startswith(_HUGE_PAGES):
         yield unsupported(f"{path}.resource", resource, _RESOURCES)
     divisor = parse_quantity(reference.get("divisor") or "0")
     if not divisor.nanos:
         return
-    kind = "hugepages" if resource.startswith(_HUGE) else resource.partition(".")[2]
+    kind = "hugepages" if resource.startswith(_HUGE_PAGES) else resource.partition(".")[2]
     if kind == "cpu":
         if str(divisor) not in ("1m", "1"):
             detail = "only divisor's values 1m and 1 are supported with the cpu resource"

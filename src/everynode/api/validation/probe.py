@@ -21,7 +21,7 @@ from everynode.api.validation.names import header_name, port_name, port_number
 
 PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
-_NUMBERS: Final = (
+_NUMBER_FIELDS: Final = (
     "initialDelaySeconds",
     "timeoutSeconds",
     "periodSeconds",
@@ -51,7 +51,7 @@ def check_lifecycle(container: Object, path: str, *, grace: int | None) -> Field
 
 def _check_probe(probe: Object, path: str, *, readiness: bool) -> FieldErrors:
     yield from _check_handler(probe, path, grace=None)
-    for name in _NUMBERS:
+    for name in _NUMBER_FIELDS:
         yield from at_least_zero(f"{path}.{name}", probe.get(name))
     grace = number(probe, "terminationGracePeriodSeconds")
     if grace is not None and grace <= 0:

@@ -32,7 +32,7 @@ _STANDARD: Final = frozenset(
 )
 _OF_CONTAINERS: Final = ("cpu", "memory", "ephemeral-storage")
 _OF_PODS: Final = ("cpu", "memory")
-_HUGE: Final = "hugepages-"
+_HUGE_PAGES: Final = "hugepages-"
 
 
 def check_resources(
@@ -46,7 +46,7 @@ def check_resources(
         yield from _check_amount(name, value, f"{path}.requests[{name}]", of_pod=of_pod)
         yield from _check_request(name, value, limits, path)
     named = {*limits, *requests}
-    if any(name.startswith(_HUGE) for name in named) and not named & {"cpu", "memory"}:
+    if any(name.startswith(_HUGE_PAGES) for name in named) and not named & {"cpu", "memory"}:
         yield forbidden(path, "HugePages require cpu or memory")
     yield from _check_claims(resources, path, claims)
 
@@ -65,15 +65,15 @@ def _check_amount(name: str, value: Any, path: str, *, of_pod: bool) -> FieldErr
     # Devices cannot be divided.
     if not _is_native(name) and quantity.milli % 1000:
         yield invalid(path, str(quantity), "must be an integer")
-    if name.startswith(_HUGE):
-        size = parse_quantity(name.removeprefix(_HUGE)).nanos if _has_size(name) else 0
+    if name.startswith(_HUGE_PAGES):
+        size = parse_quantity(name.removeprefix(_HUGE_PAGES)).nanos if _has_size(name) else 0
         if size <= 0 or quantity.nanos < 0 or quantity.nanos % size:
             detail = f"{quantity} is not positive integer multiple of {name}"
             yield invalid(path, str(quantity), detail)
 
 
 def _check_name(name: str, path: str, *, of_pod: bool) -> FieldErrors:
-    huge = name.startswith(_HUGE)
+    huge = name.startswith(_HUGE_PAGES)
     wrong = list(invalid_each(path, name, label_key_errors(name)))
     if not wrong and "/" not in name and name not in _STANDARD and not huge:
         detail = "must be a standard resource type or fully qualified"
@@ -81,7 +81,7 @@ def _check_name(name: str, path: str, *, of_pod: bool) -> FieldErrors:
     yield from wrong
     if of_pod:
         if not wrong and name not in _OF_PODS and not huge:
-            yield unsupported(path, name, ("cpu", _HUGE, "memory"))
+            yield unsupported(path, name, ("cpu", _HUGE_PAGES, "memory"))
     elif "/" not in name:
         if name not in _OF_CONTAINERS and not huge:
             yield invalid(path, name, "must be a standard resource for containers")
@@ -93,7 +93,7 @@ def _check_name(name: str, path: str, *, of_pod: bool) -> FieldErrors:
 
 def _check_request(name: str, value: Any, limits: Object, path: str) -> FieldErrors:
     request = parse_quantity(value)
-    overcommits = _is_native(name) and not name.startswith(_HUGE)
+    overcommits = _is_native(name) and not name.startswith(_HUGE_PAGES)
     if limits.get(name) is None:
         if not overcommits:
             yield required(f"{path}.limits", _NEEDS_LIMIT)
@@ -132,4 +132,4 @@ def _is_native(name: str) -> bool:
 
 
 def _has_size(name: str) -> bool:
-    return name.removeprefix(_HUGE)[:1].isdigit()
+    return name.removeprefix(_HUGE_PAGES)[:1].isdigit()

@@ -13,7 +13,7 @@ from everynode.kube.requests import Request
 
 _DIGITS: Final = re.compile(r"[0-9]+")
 _SIGNED: Final = re.compile(r"[-+]?[0-9]+")
-_MOST_DIGITS: Final = 20  # of a 64-bit number, without leading zeros
+_MAX_DIGITS: Final = 20  # of a 64-bit number, without leading zeros
 # A pair of surrogates, a lone surrogate (group 1), or any other escape.
 _ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -41,7 +41,7 @@ def _parse(text: str, function: str, form: re.Pattern[str], *, low: int, high: i
     sign = "-" if text.startswith("-") else ""
     digits = text.lstrip("+-").lstrip("0") or "0"
     # Python refuses to convert more than 4300 digits.
-    number = int(sign + digits) if len(digits) <= _MOST_DIGITS else None
+    number = int(sign + digits) if len(digits) <= _MAX_DIGITS else None
     if number is None or not low <= number <= high:
         raise NumberError(f"strconv.{function}: parsing {quote(text)}: value out of range")
     return number

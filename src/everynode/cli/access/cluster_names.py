@@ -17,8 +17,8 @@ from everynode.kube.errors import KubeError
 from everynode.kube.http.transport import HttpTransport
 from everynode.kube.requests import METADATA_LIST
 
-_SECONDS: Final = 2.0
-_MOST: Final = 500  # names that are offered; more cannot be read anyway
+_TIMEOUT: Final = 2.0
+_MAX_OFFERED: Final = 500  # names that are offered; more cannot be read anyway
 _KINDS: Final = {
     "nodes": resources.NODES,
     "namespaces": resources.NAMESPACES,
@@ -49,7 +49,7 @@ def list_names(given: Mapping[str, Any], *kinds: str) -> list[list[str]]:
     """
 
     async def look_up() -> list[list[str]]:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(_TIMEOUT):
             return await asyncio.gather(*(_names(given, kind) for kind in kinds))
 
     try:
@@ -65,10 +65,10 @@ async def _names(given: Mapping[str, Any], kind: str) -> list[str]:
     resource = _KINDS[kind]
     namespace = given.get("namespace") or access.namespace
     options = verbs.ListOptions(namespace=namespace if resource.namespaced else "")
-    request = verbs.list_page(resource, options=options, limit=_MOST)
+    request = verbs.list_page(resource, options=options, limit=_MAX_OFFERED)
     client = Client(HttpTransport(access, clock), clock)
     try:
-        asked = msgspec.structs.replace(request, accept=METADATA_LIST, timeout=_SECONDS)
+        asked = msgspec.structs.replace(request, accept=METADATA_LIST, timeout=_TIMEOUT)
         found = await client.read(asked, _decode, attempts=1)
     except KubeError:
         return []

@@ -25,7 +25,7 @@ from everynode.cli.terminal.output import print_document
 from everynode.errors import UsageError, UserError, replace_control_characters
 from everynode.kube.permissions import missing_permissions
 
-_SHOWN: Final = 5  # names in a question
+_MAX_NAMED: Final = 5  # names in a question
 _SUFFIX: Final = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 
 # Computes the edit of one DaemonSet, given the object as it is stored; may read more.
@@ -88,8 +88,8 @@ def _confirm(found: Sequence[FoundDaemonSet], verb: str, *, yes: bool) -> None:
     """Ask before more than one DaemonSet is changed; raises UserError without a terminal."""
     if len(found) < 2 or yes:
         return
-    names = ", ".join(f"{each.short_name} in {each.ds.namespace}" for each in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    names = ", ".join(f"{each.short_name} in {each.ds.namespace}" for each in found[:_MAX_NAMED])
+    more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
     question = f"{verb}: {len(found)} DaemonSets ({names}{more})"
     if not sys.stdin.isatty():
         raise UserError(f"{question}; add --yes to change them all")

@@ -23,7 +23,7 @@ from everynode.install.flow_schemas import flow_schemas
 from everynode.install.metadata import is_ours
 from everynode.install.takeover import helm_release, is_kruise_crd
 
-_SHOWN: Final = 3  # names in one line
+_MAX_NAMED: Final = 3  # names in one line
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -229,8 +229,8 @@ def _other_writers(
 
 
 def _names(writers: Sequence[StatusManager]) -> str:
-    names = ", ".join(each.daemonset for each in writers[:_SHOWN])
-    more = len(writers) - _SHOWN
+    names = ", ".join(each.daemonset for each in writers[:_MAX_NAMED])
+    more = len(writers) - _MAX_NAMED
     return f"{names} and {more} more" if more > 0 else names
 
 

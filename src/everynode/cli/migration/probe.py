@@ -38,7 +38,7 @@ _LABEL: Final = "everynode.io/migration-probe"
 _NO_NODE: Final = {_LABEL: "no-node-has-this"}
 _NO_SCHEDULER: Final = "everynode-migration-probe"
 WAIT_TIMEOUT: Final = 60.0  # of each wait
-_LONG: Final = 5.0
+_NOTICE_AFTER: Final = 5.0
 _POLL_INTERVAL: Final = 0.1
 
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -228,7 +228,7 @@ async def wait_until(holds: Callable[[], Awaitable[bool]], clock: Clock, notice:
         waited = clock.monotonic() - began
         if waited > WAIT_TIMEOUT:
             return False
-        if notice and waited > _LONG:
+        if notice and waited > _NOTICE_AFTER:
             click.echo(notice, err=True)
             notice = ""
         await clock.sleep(_POLL_INTERVAL)

@@ -17,7 +17,7 @@ from everynode.errors import UsageError, UserError
 Object = dict[str, Any]
 
 _AMOUNT: Final = re.compile(r"\d+|\d+%")
-_LONGEST: Final = 60
+_MAX_CHARACTERS: Final = 60
 
 
 class Flags(NamedTuple):
@@ -119,4 +119,4 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 1]}…"

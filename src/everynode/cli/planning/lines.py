@@ -22,9 +22,9 @@ from everynode.forecast.durations import Duration
 
 Line = tuple[str, dict[str, Any]]
 
-_MOST_CHANGES: Final = 6
-_MOST_GROUPS: Final = 8
-_MOST_NAMES: Final = 5
+_MAX_CHANGES: Final = 6
+_MAX_GROUPS: Final = 8
+_MAX_NAMES: Final = 5
 
 
 def plan_lines(answer: Answer) -> Iterator[Line]:
@@ -106,15 +106,15 @@ def _changes(answer: Answer) -> Iterator[str]:
         return
     if not answer.changes:
         yield "none: how the rollout goes on as it is"
-    for each in islice(answer.changes, _MOST_CHANGES):
+    for each in islice(answer.changes, _MAX_CHANGES):
         if not each.after:
             yield f"{each.path}: {each.before} is removed"
         elif not each.before:
             yield f"{each.path}: {each.after} is added"
         else:
             yield f"{each.path}: {each.before} → {each.after}"
-    if len(answer.changes) > _MOST_CHANGES:
-        yield f"and {format_count(len(answer.changes) - _MOST_CHANGES, 'field')} more"
+    if len(answer.changes) > _MAX_CHANGES:
+        yield f"and {format_count(len(answer.changes) - _MAX_CHANGES, 'field')} more"
 
 
 def _sources(pull: Duration, start: Duration, stop: Duration) -> str:
@@ -142,15 +142,15 @@ def _forecast(answer: Answer) -> Iterator[Line]:
         yield f"Without that: {summary(found)}", {}
     else:
         yield summary(found), {"bold": True, "fg": ending_colour(found)}
-    for action, reason, count in islice(answer.groups, _MOST_GROUPS):
+    for action, reason, count in islice(answer.groups, _MAX_GROUPS):
         yield f"  {action:<12} {format_count(count, 'node')}: {reason}", {}
-    if len(answer.groups) > _MOST_GROUPS:
-        left = sum(count for _, _, count in answer.groups[_MOST_GROUPS:])
+    if len(answer.groups) > _MAX_GROUPS:
+        left = sum(count for _, _, count in answer.groups[_MAX_GROUPS:])
         yield f"  {'others':<12} {format_count(left, 'node')}: --nodes lists them", {}
     order = [each.node for each in answer.in_order]
     if order:
-        first, last = ", ".join(order[:_MOST_NAMES]), order[-1]
-        more = f", … {last}" if len(order) > _MOST_NAMES else ""
+        first, last = ", ".join(order[:_MAX_NAMES]), order[-1]
+        more = f", … {last}" if len(order) > _MAX_NAMES else ""
         yield f"  {'order':<12} {first}{more}", {}
     for word, text in figures(found):
         if word in ("down", "doubled", "pace", "stuck"):

@@ -18,7 +18,7 @@ from everynode.inspect.evaluate import Evaluation
 Object = dict[str, Any]
 
 _PARTITION: Final = "spec.updateStrategy.rollingUpdate.partition"
-_SHOWN: Final = 3
+_MAX_NAMED: Final = 3
 _NEW_NODE: Final = 7 * 86400.0  # seconds
 _TOGETHER: Final = 3600.0  # nodes that joined within this time of each other came with the cluster
 
@@ -54,8 +54,8 @@ def plan_warnings(
 
 def _room(shortages: Mapping[str, str]) -> Warning:
     count = format_count(len(shortages), "node")
-    first = [f"{node}: {text}" for node, text in sorted(shortages.items())[:_SHOWN]]
-    more = f" and {len(shortages) - _SHOWN:,} more" if len(shortages) > _SHOWN else ""
+    first = [f"{node}: {text}" for node, text in sorted(shortages.items())[:_MAX_NAMED]]
+    more = f" and {len(shortages) - _MAX_NAMED:,} more" if len(shortages) > _MAX_NAMED else ""
     return Warning("room", f"the new pod does not fit on {count}: {'; '.join(first)}{more}")
 
 
@@ -71,8 +71,8 @@ def _node_warnings(before: Evaluation) -> Iterator[Warning]:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more} {'is' if len(names) == 1 else 'are'}"
+    more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+    return f"{', '.join(names[:_MAX_NAMED])}{more} {'is' if len(names) == 1 else 'are'}"
 
 
 def _other_controller(before: Evaluation) -> Iterator[Warning]:

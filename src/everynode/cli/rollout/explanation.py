@@ -23,9 +23,9 @@ from everynode.inspect.rooms import evaluate_with_rooms
 from everynode.inspect.snapshot import SnapshotReader
 from everynode.kube.permissions import missing_permissions
 
-_WORD: Final = 12  # width of the words on the left
+_LABEL_WIDTH: Final = 12  # width of the words on the left
 _INDENT: Final = "  "
-_QUIET: Final = (NodeStanding.UPDATED, NodeStanding.NOT_ELIGIBLE)
+_NOTHING_TO_EXPLAIN: Final = (NodeStanding.UPDATED, NodeStanding.NOT_ELIGIBLE)
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ async def _read_report(
 ) -> NodeReport:
     row = found.row
     commands = tuple(advice(ds, row, known_commands, cluster.where(ds.namespace)))
-    if row.standing in (*_QUIET, NodeStanding.HELD, NodeStanding.QUEUED):
+    if row.standing in (*_NOTHING_TO_EXPLAIN, NodeStanding.HELD, NodeStanding.QUEUED):
         return NodeReport(ds=ds, explanation=found, commands=commands)
     pod = next((each for each in found.pods if each.name == row.pod), None)
     errors = await read_errors(cluster.client, ds.namespace, pod.name) if pod is not None else []
@@ -96,7 +96,7 @@ def explanation_lines(reports: Sequence[NodeReport], style: Style, now: float) -
             f"{style.paint(report.ds.short_name, bold=True)}, namespace {report.ds.namespace}: "
             f"{style.paint(row.standing.value, colour_of(row.standing), bold=True)}"
         )
-        if len(reports) > 1 and row.standing in _QUIET:
+        if len(reports) > 1 and row.standing in _NOTHING_TO_EXPLAIN:
             lines.append(title)
             continue
         if lines:
@@ -121,15 +121,15 @@ def _body(report: NodeReport, style: Style, now: float) -> Iterator[str]:
         yield ""
     for index, command in enumerate(report.commands):
         word = "what helps" if index == 0 else ""
-        yield f"{style.dim(word)}{' ' * (_WORD - len(word))}{style.paint(command, 'green')}"
+        yield f"{style.dim(word)}{' ' * (_LABEL_WIDTH - len(word))}{style.paint(command, 'green')}"
 
 
 def _entry(word: str, text: str, style: Style) -> Iterator[str]:
-    width = max(24, style.width - _WORD - len(_INDENT))
+    width = max(24, style.width - _LABEL_WIDTH - len(_INDENT))
     lines = textwrap.wrap(style.paint(text), width, break_on_hyphens=False)
     for index, line in enumerate(lines or [""]):
         head = word if index == 0 else ""
-        yield f"{style.dim(head)}{' ' * (_WORD - len(head))}{line}"
+        yield f"{style.dim(head)}{' ' * (_LABEL_WIDTH - len(head))}{line}"
 
 
 def report_document(report: NodeReport) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from everynode.inspect.evaluate import evaluate
 from everynode.inspect.fleet import FleetView, RolloutState
 from everynode.inspect.live import LiveSnapshot
 
-_PAUSE: Final = 0.2  # seconds between two pictures, at least
+_REDRAW_INTERVAL: Final = 0.2  # seconds between two pictures, at least
 _TICK: Final = 1.0  # ages and paces change without an event
 _SHARE: Final = 3.0  # the pause is at least this often the time that a picture takes
 
@@ -119,7 +119,7 @@ async def _draw_until_end(
             async with asyncio.timeout(_TICK):
                 await live.changed.wait()
         # Changes that come together are drawn together, and drawing leaves time for other work.
-        await clock.sleep(max(_PAUSE, _SHARE * (drawn - started)))
+        await clock.sleep(max(_REDRAW_INTERVAL, _SHARE * (drawn - started)))
 
 
 def _evaluate(live: LiveSnapshot, now: float, name: str) -> FleetView:

@@ -18,10 +18,10 @@ ZONE: Final = "topology.kubernetes.io/zone"
 _INDENT: Final = "  "
 _BAR: Final = 30
 _LABEL: Final = 11  # width of the words on the left
-_MOST_MARKS: Final = 600  # beyond this a bar stands for the nodes of a group
+_MAX_MARKS: Final = 600  # beyond this a bar stands for the nodes of a group
 _OTHER_LINES: Final = 15  # of a picture, beside the nodes
-_MOST_GROUPS: Final = 24
-_NAMED: Final = 3  # nodes that are named for a reason, unless all are asked for
+_MAX_GROUPS: Final = 24
+_MAX_NAMED: Final = 3  # nodes that are named for a reason, unless all are asked for
 _ORDER: Final = tuple(NodeStanding)
 _Draw = Callable[[Sequence[NodeRow], Style, int], Iterator[str]]
 _EXPLANATIONS: Final = {
@@ -112,13 +112,13 @@ def _groups(fleet: FleetView, style: Style, group_by: str) -> list[str]:
     for row in fleet.rows:
         groups.setdefault(row.labels.get(group_by, ""), []).append(row)
     names = sorted(groups, key=lambda name: (not name, name))
-    shown = {name: groups[name] for name in names[:_MOST_GROUPS]}
-    lines = list(_draw(shown, _marks, style)) if len(fleet.rows) <= _MOST_MARKS else []
+    shown = {name: groups[name] for name in names[:_MAX_GROUPS]}
+    lines = list(_draw(shown, _marks, style)) if len(fleet.rows) <= _MAX_MARKS else []
     # What does not fit onto the screen would hide what is said below the nodes.
     if not lines or (style.is_terminal and len(lines) > max(2, style.height - _OTHER_LINES)):
         lines = list(_draw(shown, _share, style))
-    if len(names) > _MOST_GROUPS:
-        lines.append(f"… and {len(names) - _MOST_GROUPS} more groups")
+    if len(names) > _MAX_GROUPS:
+        lines.append(f"… and {len(names) - _MAX_GROUPS} more groups")
     return lines
 
 
@@ -205,7 +205,7 @@ def _facts(fleet: FleetView, style: Style, *, all_names: bool) -> list[str]:
     if fleet.faults:
         facts.append(("faulty", fleet.faults))
     for index, (code, names) in enumerate(fleet.waiting.items()):
-        shown = names if all_names else names[:_NAMED]
+        shown = names if all_names else names[:_MAX_NAMED]
         more = "" if len(shown) == len(names) else f", … ({len(names) - len(shown)} more)"
         text = f"{len(names)} {code}: {', '.join(shown)}{more}"
         facts.append(("waiting" if index == 0 else "", text))

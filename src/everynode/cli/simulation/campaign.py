@@ -34,7 +34,7 @@ from everynode.sim.explore.crash_points import (
     play_stale_point,
 )
 from everynode.sim.explore.replay import ReplayError, describe_plan, load
-from everynode.sim.explore.shrink import MOST_PLAYS, shrink
+from everynode.sim.explore.shrink import MAX_PLAYS, shrink
 from everynode.sim.history.timeline import timeline
 from everynode.sim.plans.plan import Action, Plan
 from everynode.sim.plans.scenarios import SCENARIOS
@@ -223,7 +223,7 @@ def _findings(totals: CampaignTotals, folder: Path, *, shrunk: int) -> list[Brok
 
 
 def _shrink(plan: Plan, result: Result) -> Plan:
-    progress = Progress(sys.stderr, SystemClock(), total=MOST_PLAYS, what="attempts to shrink it")
+    progress = Progress(sys.stderr, SystemClock(), total=MAX_PLAYS, what="attempts to shrink it")
     try:
         return shrink(plan, result.violations[0].promise, on_play=progress.show)
     except KeyboardInterrupt:

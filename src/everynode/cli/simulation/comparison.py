@@ -36,7 +36,7 @@ _SETTINGS: Final = (*_ROLLING, "minReadySeconds")
 _ASSUMPTIONS: Final = (
     *("nodes", "fail", "fail-how", "notready", "pull", "start", "stop", "hook", "seed"),
 )
-_MOST_NODES: Final = 10_000
+_MAX_NODES: Final = 10_000
 _GAP: Final = "   "
 
 
@@ -103,7 +103,7 @@ def _with_settings(
         if name in _SETTINGS:
             _set_field(new, name, value, names=[each for each, _ in settings])
         elif name == "nodes":
-            options["nodes"] = _whole(name, value, least=1, most=_MOST_NODES)
+            options["nodes"] = _whole(name, value, least=1, most=_MAX_NODES)
         elif name == "seed":
             options["seed"] = _whole(name, value)
         elif name == "fail-how" and value not in list(FailHow):

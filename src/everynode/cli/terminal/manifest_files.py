@@ -16,7 +16,7 @@ from everynode.forecast.prepared_manifest import prepare_manifest
 Object = dict[str, Any]
 
 # Enough for `kubectl get daemonsets -A -o yaml` of a large cluster.
-_MOST_BYTES: Final = 32 * 1024 * 1024
+_MAX_BYTES: Final = 32 * 1024 * 1024
 
 
 def read_daemonsets(files: Sequence[str]) -> list[Object]:
@@ -54,10 +54,10 @@ def is_daemonset(manifest: Object) -> bool:
 def _read(name: str) -> bytes:
     try:
         if name == "-":
-            return sys.stdin.buffer.read(_MOST_BYTES + 1)
+            return sys.stdin.buffer.read(_MAX_BYTES + 1)
         # A pipe is read to its end, as kubectl does; the limit ends endless devices.
         with Path(name).open("rb") as file:
-            return file.read(_MOST_BYTES + 1)
+            return file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise UserError(f"cannot read {name}: {error.strerror}") from None
     except ValueError as error:  # a zero byte in the name
@@ -67,7 +67,7 @@ def _read(name: str) -> bytes:
 def _objects(name: str, text: bytes) -> Iterator[Object]:
     """Every object of a file; the items of a List one by one."""
     try:
-        documents = [_json_value(each) for each in yaml_text.load_all(text, most_bytes=_MOST_BYTES)]
+        documents = [_json_value(each) for each in yaml_text.load_all(text, most_bytes=_MAX_BYTES)]
     except yaml_text.YamlError as error:
         line = f", line {error.line + 1}" if error.line is not None else ""
         raise UserError(f"{name}{line}: not valid YAML: {error.problem}") from None

@@ -8,7 +8,7 @@ from typing import Final, TextIO
 from everynode.cli.terminal.text import format_duration
 from everynode.clock import Clock
 
-_PAUSE: Final = 0.1  # seconds between two redraws
+_REDRAW_INTERVAL: Final = 0.1  # seconds between two redraws
 _WIDTH: Final = 30
 _LINES: Final = 10  # most lines where the stream is no terminal
 _CLEAR: Final = "\r\x1b[K"
@@ -44,7 +44,7 @@ class Progress:
 
     def _draw(self, done: int, note: str) -> None:
         now = self._clock.monotonic()
-        if now < self._drawn + _PAUSE and done < self._total:
+        if now < self._drawn + _REDRAW_INTERVAL and done < self._total:
             return
         self._drawn = now
         full = done * _WIDTH // self._total

@@ -12,7 +12,7 @@ from everynode.errors import UsageError
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
-_LONGEST: Final = 86400.0
+_MAX_DURATION: Final = 86400.0
 
 
 def parse_duration(option: str, text: str) -> float:
@@ -22,7 +22,7 @@ def parse_duration(option: str, text: str) -> float:
     if not _DURATION.fullmatch(text):
         raise UsageError(f"{option} {text}: give a duration such as 20s, 1m30s or 2h")
     total = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-    if total > _LONGEST:
+    if total > _MAX_DURATION:
         raise UsageError(f"{option} {text}: at most a day")
     return total
 

@@ -66,7 +66,7 @@ class SimulatedNodes:
         self._machine = machine
         self._kubelet = Kubelet(timers, requests)
         # A node's index determines its addresses. Registered nodes count from zero, others
-        # count down from MOST_NODES.
+        # count down from MAX_NODES.
         self._indexes: dict[str, int] = {}
         self._next_index = MAX_NODES
         informers.nodes.subscribe(self._on_node)

@@ -27,8 +27,8 @@ from everynode.decide.view import NodeView, WriteKind
 # keeps unready old pods on other nodes from being replaced.
 UNAVAILABLE_TIMEOUT: Final = 300.0
 
-_NONE: Final[frozenset[str]] = frozenset()
-_DONE: Final = ("done", "as_declared")
+_NO_UIDS: Final[frozenset[str]] = frozenset()
+_DONE_COUNTS: Final = ("done", "as_declared")
 
 
 class NodeState:
@@ -131,7 +131,7 @@ class NodeState:
                 found.append(pod.uid)
             else:
                 next_at = earliest(self.now, next_at, at)
-        self.available = frozenset(found) if found else _NONE
+        self.available = frozenset(found) if found else _NO_UIDS
         written = self._written_pods()
         self.up = self.available - written if written else self.available
         return next_at
@@ -160,7 +160,7 @@ class NodeState:
 
     def _written_pods(self) -> frozenset[str]:
         writes = self.view.writes
-        return frozenset([write.uid for write in writes]) if writes else _NONE
+        return frozenset([write.uid for write in writes]) if writes else _NO_UIDS
 
     def _find_kept_pods(self) -> None:
         """Sort active pods by revision and choose those to keep: one, or one of each with surge."""
@@ -239,7 +239,7 @@ class NodeState:
             names.append("held")
         elif not (self.facts.holds_target or self.under_way):
             names.append("not_started")
-        names += _DONE if available and updated else self._condition_counts(code)
+        names += _DONE_COUNTS if available and updated else self._condition_counts(code)
         return names
 
     def _condition_counts(self, code: str) -> tuple[str, ...]:

@@ -53,8 +53,8 @@ PROGRESSING_CODES: Final = frozenset(
 )
 
 _NORMAL_WAITING: Final = ("", "ContainerCreating", "PodInitializing")
-_WORD = re.compile("[A-Za-z]{1,40}")
-_LONGEST = 200
+_REASON_CODE = re.compile("[A-Za-z]{1,40}")
+_MAX_CHARACTERS = 200
 
 
 class Reason(msgspec.Struct, frozen=True, gc=False):
@@ -68,7 +68,7 @@ NO_REASON: Final = Reason(DONE)
 UNREACHABLE: Final = Reason(NODE_NOT_READY, "the node's kubelet is silent: its Ready is Unknown")
 
 
-def shorten(text: str, longest: int = _LONGEST) -> str:
+def shorten(text: str, longest: int = _MAX_CHARACTERS) -> str:
     """Return the text as one line of bounded length: kubelets and webhooks write long messages."""
     line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
@@ -106,11 +106,11 @@ def _explain_containers(pod: Pod) -> Reason | None:
     for status in pod.status.container_statuses:
         waiting = status.state.waiting
         if waiting is not None and waiting.reason not in _NORMAL_WAITING:
-            code = waiting.reason if _WORD.fullmatch(waiting.reason) else NOT_READY
+            code = waiting.reason if _REASON_CODE.fullmatch(waiting.reason) else NOT_READY
             return Reason(code, shorten(f"container {status.name}: {waiting.message or code}"))
         ended = status.state.terminated
         if ended is not None:
-            code = ended.reason if _WORD.fullmatch(ended.reason) else "Error"
+            code = ended.reason if _REASON_CODE.fullmatch(ended.reason) else "Error"
             text = f"container {status.name} ended with exit code {ended.exit_code}"
             return Reason(code, text)
     return None

@@ -11,7 +11,7 @@ from everynode.api.keys import NAME_ALPHABET
 # 27 letters carry 4.75 bits each: 13 of them are more than 61 bits.
 HASH_LENGTH: Final = 13
 _BASE: Final = len(NAME_ALPHABET)
-_NUMBERS: Final = _BASE**HASH_LENGTH
+_HASH_VALUES: Final = _BASE**HASH_LENGTH
 NAME_LENGTH: Final = 63
 
 
@@ -40,7 +40,7 @@ def derived_name(prefix: str, parts: Sequence[str]) -> str:
     text = "".join(f"{len(part)}:{part}" for part in parts)
     digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
     # Its last letters are those of the whole number; a small one is divided in half the time.
-    number = int.from_bytes(digest, "big") % _NUMBERS
+    number = int.from_bytes(digest, "big") % _HASH_VALUES
     letters = ""
     for _ in range(HASH_LENGTH):
         letters += NAME_ALPHABET[number % _BASE]

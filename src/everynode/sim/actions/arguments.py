@@ -87,7 +87,7 @@ _ON_PROCESS: Final = (
     "restart",
 )
 _HTTP_STATUS: Final = ("refuse", "refuse-watch")
-_MOST_NODES_JOINING: Final = 1_000
+_MAX_NODES_JOINING: Final = 1_000
 
 
 def argument_error(action: Action, *, controllers: int) -> str:
@@ -107,8 +107,8 @@ def argument_error(action: Action, *, controllers: int) -> str:
         return f"the status of {action.name!r} is an object, as in a DaemonSet"
     if action.name == "add-node" and not isinstance(given.node, str):
         return f"the node of {action.name!r} is a name"
-    if given.count > _MOST_NODES_JOINING:
-        return f"{action.name!r} adds at most {_MOST_NODES_JOINING} nodes"
+    if given.count > _MAX_NODES_JOINING:
+        return f"{action.name!r} adds at most {_MAX_NODES_JOINING} nodes"
     return ""
 
 

@@ -17,7 +17,7 @@ from everynode.sim.plans.plan import Action, Object
 ELSEWHERE: Final = "elsewhere"
 IMAGE: Final = "intruder:v1"
 # A finalizer, so that the garbage collector cannot remove the object.
-_KEPT: Final = ["sim.everynode.io/kept"]
+_FINALIZERS: Final = ["sim.everynode.io/kept"]
 _HIGHEST: Final = 1000  # a revision number above those of any world
 
 
@@ -75,7 +75,7 @@ def _forge_revision(ds: DaemonSet, target: ControllerRevision, *, name: str) -> 
             "name": name,
             "labels": meta.labels,
             "annotations": meta.annotations,
-            "finalizers": _KEPT if name != meta.name else [],
+            "finalizers": _FINALIZERS if name != meta.name else [],
             "ownerReferences": [_reference(ds)],
         },
         "data": data,
@@ -90,7 +90,7 @@ def _pod(ds: DaemonSet, node: str, labels: dict[str, str], *, controls: bool = T
         "metadata": {
             "generateName": "intruder-",
             "labels": {**ds.selector.match_labels, **labels},
-            "finalizers": _KEPT,
+            "finalizers": _FINALIZERS,
             "ownerReferences": [_reference(ds, controls=controls)],
         },
         "spec": {"nodeName": node, "containers": [{"name": "agent", "image": IMAGE}]},

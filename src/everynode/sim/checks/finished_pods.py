@@ -14,8 +14,8 @@ from everynode.sim.checks.possible_views import TooManyViews, owner_uid, possibl
 from everynode.sim.history.record import Commit
 from everynode.sim.history.snapshots import node_of
 
-_LONGEST: Final = 900.0
-_QUIET: Final = 1800.0
+_MAX_BACKOFF: Final = 900.0
+_BACKOFF_RESET: Final = 1800.0
 _SHUTDOWN: Final = "GracefulNodeShutdownInProgress"
 _SHUTDOWN_REASONS: Final = ("Terminated", "NodeShutdown")
 _LONG_PAUSE: Final = 300.0  # while a node that shut down is not Ready
@@ -102,7 +102,7 @@ def _shuts_down(node: Node) -> bool:
 
 def _pause_after(oracle: Oracle, ended: Pod, node: Node | None) -> float:
     """The back-off after a pod; longer where a node that is not Ready ended it by its shutdown."""
-    pause = min(2.0 ** (_count(oracle, ended) - 1), _LONGEST)
+    pause = min(2.0 ** (_count(oracle, ended) - 1), _MAX_BACKOFF)
     down = node is not None and node.ready != "True"
     return max(pause, _LONG_PAUSE) if down and ended.status.reason in _SHUTDOWN_REASONS else pause
 
@@ -111,7 +111,7 @@ def _count(oracle: Oracle, pod: Pod) -> int:
     """How many pods failed in a row, this one included; the lowest number that is consistent."""
     number, target = _read_failures(pod)
     born = seconds(pod.metadata.creation_timestamp) or 0.0
-    forgotten = {target} != oracle.targets or _ended_at(pod) - born >= _QUIET
+    forgotten = {target} != oracle.targets or _ended_at(pod) - born >= _BACKOFF_RESET
     return 1 if forgotten else number + 1
 
 

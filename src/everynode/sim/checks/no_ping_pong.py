@@ -12,9 +12,9 @@ from everynode.sim.checks.possible_views import by_controller, disrupted_pod, ow
 from everynode.sim.history.record import Commit, WorldRecord
 from everynode.sim.history.snapshots import node_of
 
-_MOST: Final = 3
-_SECONDS: Final = 10.0
-_MOST_MADE: Final = 8  # pods of one name by one process in that time
+_MAX_TIMES: Final = 3
+_WINDOW: Final = 10.0
+_MAX_CREATED: Final = 8  # pods of one name by one process in that time
 _Place = tuple[str, str, str]  # DaemonSet, node, revision
 
 
@@ -46,14 +46,14 @@ class NoPingPong(Check):
         if commit.before is not None:
             return
         who = (commit.actor, commit.after.name)
-        made = self._made[who] = (*self._made.get(who, ())[-_MOST_MADE:], commit.time)
-        if len(made) > _MOST_MADE and made[-1] - made[0] < _SECONDS:
-            yield f"{commit.after.name} was made {len(made)} times in {_SECONDS:.0f} s"
+        made = self._made[who] = (*self._made.get(who, ())[-_MAX_CREATED:], commit.time)
+        if len(made) > _MAX_CREATED and made[-1] - made[0] < _WINDOW:
+            yield f"{commit.after.name} was made {len(made)} times in {_WINDOW:.0f} s"
         place = _place(commit.after)
         if self._taken.pop(place, False):
             self._again[place] += 1
-            if self._again[place] == _MOST + 1:
-                yield f"{place[1]} was emptied and filled with {place[2]} {_MOST + 1} times"
+            if self._again[place] == _MAX_TIMES + 1:
+                yield f"{place[1]} was emptied and filled with {place[2]} {_MAX_TIMES + 1} times"
 
 
 def _place(pod: Pod) -> _Place:

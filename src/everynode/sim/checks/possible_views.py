@@ -17,7 +17,7 @@ from everynode.sim.history.cluster_state import ClusterState, StateHistory
 from everynode.sim.history.record import Commit, WorldRecord
 from everynode.sim.history.snapshots import PastPodIndex, PodIndex, node_of
 
-_MOST: Final = 200  # combinations of part states that are tried
+_MAX_COMBINATIONS: Final = 200  # combinations of part states that are tried
 
 CONTROLLER: Final = "controller"
 
@@ -117,9 +117,9 @@ def _mixed_states(
         ),
     )
     # No part needs more states than combinations are tried in all.
-    each = (islice(states, _MOST + 1) for states in parts)
+    each = (islice(states, _MAX_COMBINATIONS + 1) for states in parts)
     for count, ((pods, version), nodes, sets, revisions) in enumerate(product(*each)):
-        if count == _MOST:
+        if count == _MAX_COMBINATIONS:
             raise TooManyViews
         yield ClusterState(version, 0.0, nodes[0], pods, sets[0], revisions[0]), version
 

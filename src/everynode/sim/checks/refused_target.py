@@ -26,7 +26,7 @@ from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit, RecordedRequest, WorldRecord
 from everynode.sim.history.snapshots import node_of
 
-_CREATED: Final = 201
+_HTTP_CREATED: Final = 201
 _EXISTS: Final = 409  # the name is taken: admission has accepted the pod before
 _QUOTA: Final = "quota"  # the simulated quota has room once the old pod is gone
 
@@ -75,7 +75,7 @@ class RefusedTarget(Check):
         request = cause.request
         if request.method != "POST" or not request.path.endswith("/pods"):
             return
-        if status not in (_CREATED, _EXISTS) and cause.refused_by != _QUOTA:
+        if status not in (_HTTP_CREATED, _EXISTS) and cause.refused_by != _QUOTA:
             return
         metadata = _decode(request.body).metadata
         hash = (metadata.labels or {}).get(keys.REVISION_HASH, "")

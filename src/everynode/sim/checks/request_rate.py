@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from everynode.sim.checks.events import EventRate
 from everynode.sim.history.record import RecordedRequest, WorldRecord
 
-_SECONDS: Final = 10.0
+_WINDOW: Final = 10.0
 _AT_LEAST: Final = 150  # requests in that time that are always allowed
 _PER_NODE: Final = 25
 
@@ -43,13 +43,13 @@ class RequestRate:
         if recent is None:
             recent = self._recent[actor] = deque()
         recent.append((cause, status))
-        while recent[0][0].time < cause.time - _SECONDS:
+        while recent[0][0].time < cause.time - _WINDOW:
             recent.popleft()
         count = len(recent)
         if count > _AT_LEAST and count > _AT_LEAST + _PER_NODE * len(self._record.cluster.nodes):
             self._reported.add(actor)
             often = ", ".join(f"{times} x {text}" for text, times in _most_common(recent))
-            yield f"{actor} made {count} requests in {_SECONDS:.0f} s: {often}"
+            yield f"{actor} made {count} requests in {_WINDOW:.0f} s: {often}"
 
     def _check_lead(self, cause: RecordedRequest) -> Iterable[str]:
         """No process sends a write while another one is leader, even if the server refuses it."""

@@ -53,7 +53,9 @@ from everynode.sim.history.snapshots import node_of
 
 COUNT_NAMES: Final = ("wanted", "current", "misscheduled", "ready", "updated", "available")
 COUNTED: Final = ("pods", "nodes", "controllerrevisions.apps")
-_THINKING: Final = 0.05  # a decision is at most this many seconds older than its request
+_MAX_DECISION_SECONDS: Final = (
+    0.05  # a decision is at most this many seconds older than its request
+)
 _MAX_COMMITS: Final = (
     2000  # commits to go back at most; if the known state is older, the status counts as right
 )
@@ -76,7 +78,7 @@ class NodeShare(NamedTuple):
     up_from: float = inf
 
 
-_NOTHING: Final = NodeShare()
+_NO_SHARE: Final = NodeShare()
 
 
 def counts_of(status: DaemonSetStatus) -> Sums:
@@ -164,7 +166,7 @@ class CurrentCounts:
     def _share(self, wanted: bool | None, pods: Iterable[Pod]) -> NodeShare:
         """The share of a node; `wanted` is None where the node does not exist."""
         if wanted is None:
-            return _NOTHING
+            return _NO_SHARE
         first = first_of([pod for pod in pods if owner_uid(pod) == self._uid and is_watched(pod)])
         if first is None:
             return NodeShare(wanted)
@@ -178,7 +180,7 @@ class CurrentCounts:
 
     def now(self, name: str) -> NodeShare:
         """The current share of a node."""
-        return self._by_node.get(name, _NOTHING)
+        return self._by_node.get(name, _NO_SHARE)
 
     @property
     def latest_up(self) -> float:
@@ -340,7 +342,7 @@ class Recount:
         self, shares: CurrentCounts, past: WriterKnowledge, *, until: float, target: RevisionMark
     ) -> None:
         self._shares, self._past, self._target = shares, past, target
-        self._times = (until - _THINKING, until)
+        self._times = (until - _MAX_DECISION_SECONDS, until)
 
     def fault(self, counts: Sums) -> str:
         """What is wrong with these counts; empty if the writer may have counted them."""

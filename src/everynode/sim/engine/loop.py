@@ -23,7 +23,7 @@ import msgspec
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 _RESOLUTION: Final = 1e-6  # seconds; no timer waits for less
-_MOST_NAMED: Final = 3
+_MAX_NAMED: Final = 3
 _LAST_TURNS: Final = 1000  # turns for tasks to clean up when the loop is closed
 
 
@@ -67,9 +67,9 @@ class SimLoop(asyncio.BaseEventLoop):
     """Runs tasks in virtual time; jumps to the next timer whenever nothing is ready."""
 
     # More callbacks than this at one instant are a livelock; 5,000 nodes need fewer.
-    MOST_AT_ONCE = 1_000_000
+    MAX_CALLBACKS_AT_ONE_TIME = 1_000_000
     # More timers than this in a row at one instant are a livelock.
-    MOST_STANDSTILLS = 1_000_000
+    MAX_STANDSTILLS = 1_000_000
 
     def __init__(self, seed: object = 0) -> None:
         self._running = False  # the base class reads it in its __init__
@@ -153,7 +153,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def _turn(self) -> None:
         """Run all ready callbacks, including those that become ready meanwhile."""
         ready = self._ready
-        for _ in repeat(None, self.MOST_AT_ONCE):
+        for _ in repeat(None, self.MAX_CALLBACKS_AT_ONE_TIME):
             if not ready or self._stopping:
                 return
             call = ready.popleft()
@@ -179,7 +179,7 @@ class SimLoop(asyncio.BaseEventLoop):
             self._now, self._standstills = timers[0][0], 0
         else:
             self._standstills += 1
-            if self._standstills > self.MOST_STANDSTILLS:
+            if self._standstills > self.MAX_STANDSTILLS:
                 raise self._endless(each[3] for each in timers)
         while timers and timers[0][0] <= self._now:
             call = heapq.heappop(timers)[3]
@@ -187,7 +187,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 ready.append(call)
 
     def _endless(self, calls: Iterable[_Call]) -> Livelock:
-        names = "; ".join(each.name() for each in islice(calls, _MOST_NAMED))
+        names = "; ".join(each.name() for each in islice(calls, _MAX_NAMED))
         return Livelock(f"something spins at {self._now:.3f} s: {names or 'what ran last'}")
 
     def stop(self) -> None:

@@ -17,10 +17,10 @@ from everynode.sim.plans.plan import Object, Plan, decode, encode
 
 KNOWN = frozenset((*ACTION_NAMES, *REQUEST_FAULTS))
 _USUAL = ("selector", "template", "updateStrategy")
-_MOST_BYTES: Final = 32 * 1024 * 1024
-_MOST_NODES: Final = 10_000  # the same limit as for a forecast
-_MOST_CONTROLLERS: Final = 16
-_LONGEST: Final = 30 * 86_400.0  # simulated seconds
+_MAX_BYTES: Final = 32 * 1024 * 1024
+_MAX_NODES: Final = 10_000  # the same limit as for a forecast
+_MAX_CONTROLLERS: Final = 16
+_MAX_SECONDS: Final = 30 * 86_400.0  # simulated seconds
 
 
 class ReplayError(ValueError):
@@ -39,12 +39,12 @@ def load(path: Path) -> Plan:
     """The plan of a replay file; raises ReplayError."""
     try:
         with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         why = getattr(error, "strerror", None) or error
         raise ReplayError(f"cannot read {path}: {why}") from None
-    if len(content) > _MOST_BYTES:
-        raise ReplayError(f"{path} is not a replay file: it is longer than {_MOST_BYTES} bytes")
+    if len(content) > _MAX_BYTES:
+        raise ReplayError(f"{path} is not a replay file: it is longer than {_MAX_BYTES} bytes")
     try:
         plan = decode(content)
     except (ValueError, RecursionError) as error:
@@ -59,11 +59,14 @@ def _faults(plan: Plan) -> Iterator[str]:
     """Yield every reason why the plan cannot be played; empty ones are none."""
     if plan.nodes < 1 or plan.controllers < 1:
         yield "it needs a node and a controller"
-    if plan.nodes > _MOST_NODES or plan.controllers > _MOST_CONTROLLERS:
-        yield f"it may have {_MOST_NODES} nodes and {_MOST_CONTROLLERS} controllers, and not more"
+    if plan.nodes > _MAX_NODES or plan.controllers > _MAX_CONTROLLERS:
+        yield f"it may have {_MAX_NODES} nodes and {_MAX_CONTROLLERS} controllers, and not more"
     times = [(each.at, each.seconds) for each in plan.actions]
-    if max(plan.quiet_at, plan.patience, *(second for pair in times for second in pair)) > _LONGEST:
-        yield f"it may last {_LONGEST:.0f} seconds, and not longer"
+    if (
+        max(plan.quiet_at, plan.patience, *(second for pair in times for second in pair))
+        > _MAX_SECONDS
+    ):
+        yield f"it may last {_MAX_SECONDS:.0f} seconds, and not longer"
     for manifest in plan.manifests:
         if manifest.get("apiVersion") not in DAEMONSET_RESOURCES:
             yield f"apiVersion {manifest.get('apiVersion')!r} has no DaemonSet"

@@ -12,16 +12,16 @@ from everynode.sim.differential import is_comparable
 from everynode.sim.explore.campaign import play_safely
 from everynode.sim.plans.plan import Action, Object, Plan, Timing
 
-MOST_PLAYS: Final = 300
+MAX_PLAYS: Final = 300
 _replace: Final = msgspec.structs.replace
-_KEPT: Final = ("selector", "template", "updateStrategy")
+_REQUIRED_FIELDS: Final = ("selector", "template", "updateStrategy")
 
 
 def shrink(
     plan: Plan,
     promise: str,
     *,
-    most: int = MOST_PLAYS,
+    most: int = MAX_PLAYS,
     on_play: Callable[[int], None] = lambda plays: None,
 ) -> Plan:
     """Reduce the plan while it breaks the same promise; `on_play` gets the number of plays."""
@@ -105,7 +105,7 @@ def _plainer_manifests(search: _Search) -> bool:
 def _plainer(manifest: Object) -> Iterator[Object]:
     """Yield the manifest with one field removed, for each field."""
     spec = manifest["spec"]
-    for name in sorted(spec.keys() - set(_KEPT)):
+    for name in sorted(spec.keys() - set(_REQUIRED_FIELDS)):
         yield {**manifest, "spec": _less(spec, name)}
     rolling = spec.get("updateStrategy", {}).get("rollingUpdate") or {}
     for name in sorted(rolling):

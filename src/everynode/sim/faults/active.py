@@ -28,7 +28,7 @@ REQUEST_FAULTS: Final = (
 _REFUSING: Final = ("deny-pods", "quota", "namespace-ending", "slow-admission")
 # Lasting faults of all requests with one method, and the fault of each such request.
 _OF_METHOD: Final = {"lose-requests": "lose-request", "lose-answers": "lose-answer"}
-_CREATED: Final = ("/pods", "/controllerrevisions", "/events")
+_CREATE_PATHS: Final = ("/pods", "/controllerrevisions", "/events")
 
 
 class ActiveFaults:
@@ -108,7 +108,7 @@ class ActiveFaults:
         for _, each in self._in_force("refuse-image"):
             if _carries_image(request, each.args["image"]):
                 return Action("refuse", args={"status": 403, "why": each.name})
-        if request.method != "POST" or not request.path.endswith(_CREATED):
+        if request.method != "POST" or not request.path.endswith(_CREATE_PATHS):
             return None
         for _, each in self._in_force(*_REFUSING):
             if request.path.endswith("/pods") or each.name == "namespace-ending":

@@ -26,11 +26,11 @@ _LEAST: Final = 0.0002  # seconds of latency at least, each way
 _MORE: Final = 0.0028  # seconds of random latency on top
 _MAX_DELIVERIES: Final = 64  # deliveries remembered per watch
 # A decision is at most this many seconds older than its request.
-_THINKING: Final = 0.05
+_MAX_DECISION_SECONDS: Final = 0.05
 # Counts in a status may be older still: changes that unblock no node are reconciled later.
-_COUNTING: Final = 0.25
+_MAX_COUNT_SECONDS: Final = 0.25
 _WATCHED: Final = ("nodes", "pods", "controllerrevisions", "daemonsets")
-_NOTHING: Final[Mapping[str, int]] = {}
+_NO_VERSIONS: Final[Mapping[str, int]] = {}
 
 
 def resource_of_path(path: str) -> str:
@@ -108,7 +108,7 @@ class FaultyTransport:
             self._check_alive()
             return await self._serve(request)
         # Reads change nothing, so no check needs to know what their sender knew.
-        known_versions = self._known_versions(request) if request.method != "GET" else _NOTHING
+        known_versions = self._known_versions(request) if request.method != "GET" else _NO_VERSIONS
         sent_at = self.clock.monotonic()
         await self.clock.pause(self._latency())  # the request is in flight
         self._check_reachable(faults)
@@ -163,7 +163,7 @@ class FaultyTransport:
         self,
         request: Request,
         *,
-        known_versions: Mapping[str, int] = _NOTHING,
+        known_versions: Mapping[str, int] = _NO_VERSIONS,
         sent_at: float | None = None,
         arrived: float | None = None,
     ) -> Response:
@@ -281,14 +281,14 @@ class FaultyTransport:
 
     def _known_versions(self, request: Request) -> dict[str, int]:
         """By kind, the version that the process certainly knew when it decided."""
-        before = self.clock.monotonic() - _THINKING
+        before = self.clock.monotonic() - _MAX_DECISION_SECONDS
         delivered_versions = self._delivered
         found = {
             kind: _newest_delivered(delivered_versions.get(watch, ()), before)
             for watch, kind in self._watched.items()
         }
         if request.path.endswith("/status") and resource_of_path(request.path) == "daemonsets":
-            counted = before - _COUNTING
+            counted = before - _MAX_COUNT_SECONDS
             for watch, kind in self._watched.items():
                 if kind == "pods":
                     found[kind] = _newest_delivered(delivered_versions.get(watch, ()), counted)

@@ -15,7 +15,7 @@ from everynode.sim.engine.clock import Killed, SimClock
 from everynode.sim.faults.active import ActiveFaults
 from everynode.sim.faults.responses import status_body
 
-_REMEMBERED: Final = 20  # events that can be repeated
+_MAX_REPEATABLE: Final = 20  # events that can be repeated
 _HOLDING: Final = 2.0  # seconds between two checks whether the watch is still held
 _TRAILING: Final = 0.2  # seconds between two checks of how far the watch lags
 _HALF: Final = b'{"type":"MODIFIED","object":{"kind":"Pod","metad'
@@ -55,7 +55,7 @@ class FaultyWatch:
         self._transport = transport
         self._faults = faults
         self._events: deque[Event] = deque()
-        self._past: deque[Event] = deque(maxlen=_REMEMBERED)
+        self._past: deque[Event] = deque(maxlen=_MAX_REPEATABLE)
         self._last = b""  # the line sent before the stream ends
         self._ended = False
         self._silent: asyncio.Future[None] | None = None
