@@ -28,6 +28,7 @@ from everynode.sim.engine.loop import SimLoop, run
 from tests.support.paths import ROOT
 from tests.support.prometheus import PROMTOOL, needs_prometheus
 from tests.support.stage import daemonset
+from tests.support.transports import Revocable
 
 RULES: Final = ROOT / "deploy" / "prometheus" / "everynode-rules.yaml"
 ALERTS: Final = {
@@ -74,15 +75,21 @@ class Scrapes:
         return values
 
 
-async def _play(loop: SimLoop, *, api_version: str, image: str, start: float) -> Scrapes:
-    """Update all nodes one by one, and scrape the controller once a minute."""
+async def _play(
+    loop: SimLoop, *, api_version: str, image: str, start: float, revoked: str = ""
+) -> Scrapes:
+    """Update all nodes one by one, and scrape the controller once a minute.
+
+    The permission for the resource `revoked` is taken away from it as the update begins.
+    """
     clock = SimClock(loop, "alerts")
     transport = LocalTransport(Api(clock=clock))
     client = Client(transport, clock)
     behaviour = Behaviour(start=start)
     components = Components(transport, clock, ComponentOptions(nodes=NODES, behaviour=behaviour))
     options = ControllerOptions(native=True, forgiving=False)
-    controller = Controller(transport, clock, options)
+    permissions = Revocable(transport, revoked)
+    controller = Controller(permissions, clock, options)
     tasks = [loop.create_task(work) for work in (components.run(), controller.run())]
     await components.ready()
     kind = KINDS[api_version]
@@ -92,6 +99,7 @@ async def _play(loop: SimLoop, *, api_version: str, image: str, start: float) ->
     containers = [{"name": "agent", "image": image}]
     update = {"spec": {"template": {"spec": {"containers": containers}}}}
     await client.write(verbs.patch(kind, "agent", update, namespace="default"), bytes)
+    permissions.revoked = True
     scrapes = Scrapes()
     for _ in range(MINUTES):
         await clock.sleep(60)
@@ -114,6 +122,13 @@ def slow_rollout(api_version: str) -> Scrapes:
     return run(_play(loop, api_version=api_version, image="agent:v2", start=240), loop=loop)
 
 
+@cache
+def without_permission(resource: str) -> Scrapes:
+    loop = SimLoop()
+    play = _play(loop, api_version="apps/v1", image="agent:v2", start=1, revoked=resource)
+    return run(play, loop=loop)
+
+
 def longest_run(values: list[float]) -> int:
     """Return for how many scrapes in a row the value was 1."""
     return max(map(len, "".join(str(int(value)) for value in values).split("0")))
@@ -130,13 +145,14 @@ def test_every_alert_uses_metrics_that_a_controller_exposes() -> None:
         "EverynodeRolloutStuck",
         "EverynodeControllerDown",
         "EverynodeStatusContested",
+        "EverynodeCacheStale",
     }
     for rule in ALERTS.values():
         used = {*re.findall(r"\beverynode_\w+", rule["expr"])}
         assert used
         assert used <= exposed
         # `for` begins anew when a label changes: another replica of the controller is another one.
-        assert re.search(r"absent\(|max by \(namespace, daemonset, kind\)", rule["expr"])
+        assert re.search(r"absent\(|max by \((namespace, daemonset, kind|resource)\)", rule["expr"])
 
 
 def test_the_operating_page_explains_every_metric_and_every_alert() -> None:
@@ -229,7 +245,7 @@ def notation(scrapes: Scrapes) -> dict[str, str]:
     return {
         name: " ".join("_" if value is None else f"{value:.0f}" for value in values)
         for name, values in scrapes.series.items()
-        if name.startswith(("everynode_daemonset", "everynode_leader"))
+        if name.startswith(("everynode_daemonset", "everynode_leader", "everynode_cache"))
     }
 
 
@@ -262,3 +278,14 @@ def test_prometheus_tells_a_lasting_conflict_from_a_short_one(tmp_path: Path) ->
     alert = "EverynodeStatusContested"
     fired(tmp_path, alert, {series: "0x10 1 1 0x40"}, at="20m", times=0)
     fired(tmp_path, alert, {series: "0x10 1 0 1 1 0 1x4 0 1x8 0 1x16"}, at="35m", times=1)
+
+
+@needs_prometheus
+@pytest.mark.parametrize("resource", ["nodes", "pods", "controllerrevisions"])
+def test_prometheus_notices_a_permission_that_was_taken_away(tmp_path: Path, resource: str) -> None:
+    """The process leads on, so that no other alert tells."""
+    scrapes, alert = without_permission(resource), "EverynodeCacheStale"
+    assert {*scrapes.of("everynode_leader{}")} == {1}
+    fired(tmp_path, alert, notation(scrapes), at=f"{MINUTES - 1}m", times=1)
+    for healthy in (bad_image("apps/v1"), slow_rollout("apps/v1")):
+        fired(tmp_path, alert, notation(healthy), at=f"{MINUTES - 1}m", times=0)

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+import everynode
 from everynode.api.daemonset import DaemonSetStatus, Flavour
 from everynode.api.objects import Condition
 from everynode.controller.metrics import Metrics
@@ -15,7 +16,7 @@ from everynode.decide.ledger import Ledger
 from everynode.decide.view import NodeView
 from everynode.kube import verbs
 from everynode.kube.errors import describe
-from everynode.kube.resources import NODES, PODS, Resource
+from everynode.kube.resources import ADVANCED, NODES, PODS, Resource
 from tests.support.fleet import NEW, NOW, make, node, pod
 from tests.support.scripted_server import ManualClock
 
@@ -23,8 +24,11 @@ AGENT = "daemonset=agent,kind=apps/v1,namespace=n"
 
 
 class Watch:
-    def __init__(self, resource: Resource, received_at: float, *, synced: bool) -> None:
+    def __init__(
+        self, resource: Resource, received_at: float, *, synced: bool, missing: bool = False
+    ) -> None:
         self.resource = resource
+        self.missing = missing
         self.received_at = received_at
         self.synced = synced
 
@@ -208,6 +212,12 @@ def test_the_age_of_a_cache_is_that_of_its_quietest_watch() -> None:
     assert samples["everynode_cache_synced{resource=nodes}"] == 1
 
 
+def test_a_kind_that_is_not_installed_has_no_cache_that_grows_old() -> None:
+    metrics = Metrics(ManualClock())
+    metrics.follow_watches([Watch(ADVANCED, -9999.0, synced=False, missing=True)])
+    assert not [name for name in shown(metrics) if name.startswith("everynode_cache")]
+
+
 def test_queue_leader_watches_and_events_are_read_when_metrics_are_scraped() -> None:
     metrics = Metrics(ManualClock())
     waiting: list[str] = []
@@ -225,6 +235,11 @@ def test_queue_leader_watches_and_events_are_read_when_metrics_are_scraped() -> 
     assert samples["everynode_reconcile_seconds_count"] == 1
     assert samples["everynode_pod_actions_total{action=delete,because=Update}"] == 1
     assert samples["everynode_events_total{result=dropped}"] == 2
+
+
+def test_the_version_that_runs_is_shown() -> None:
+    [name] = [name for name in shown(Metrics(ManualClock())) if "build_info" in name]
+    assert f"version={everynode.__version__}" in name
 
 
 def test_every_metric_says_what_it_is() -> None:

@@ -80,6 +80,31 @@ class Permitted:
         return False
 
 
+class Revocable:
+    """Refuses everything about one resource once it is revoked; streams that are open go on."""
+
+    def __init__(self, inner: Transport, resource: str) -> None:
+        self._inner = inner
+        self._resource = resource
+        self.revoked = False
+
+    async def send(self, request: Request) -> Response:
+        if self._refuses(request):
+            return Response(403, _forbidden(request))
+        return await self._inner.send(request)
+
+    async def open(self, request: Request) -> Stream:
+        if self._refuses(request):
+            return CompleteResponse(Response(403, _forbidden(request)))
+        return await self._inner.open(request)
+
+    async def close(self) -> None:
+        """The transport is not ours to close."""
+
+    def _refuses(self, request: Request) -> bool:
+        return self.revoked and access_of(request).resource == self._resource
+
+
 class WithoutWatches:
     """The part of a transport that tests without watches do not use; they add `send`."""
 

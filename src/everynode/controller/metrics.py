@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+import everynode
 from everynode.api.daemonset import DaemonSetStatus, Flavour
 from everynode.api.objects import Condition
 from everynode.api.times import seconds
@@ -59,6 +61,7 @@ class MeasuredWatch(Protocol):
     """The fields of a watch that metrics are made from."""
 
     resource: Resource
+    missing: bool
     received_at: float
 
     @property
@@ -267,6 +270,9 @@ class Metrics:
         return generate_latest(self.registry)
 
     def _count(self) -> Iterator[Metric]:
+        text = "1; the labels say which version runs, and on which Python."
+        version: dict[_Labels, float] = {(everynode.__version__, platform.python_version()): 1}
+        yield _gauges("build_info", text, ("version", "python"), version)
         yield HistogramMetricFamily(
             "everynode_reconcile_seconds",
             "Time taken to reconcile one DaemonSet.",
@@ -398,10 +404,14 @@ def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
 
 
 def _ask_watches(watches: Sequence[MeasuredWatch], clock: Clock) -> list[Metric]:
-    """Return the age of each cache; of two watches of one kind, the older counts."""
+    """Return the age of each cache; of two watches of one kind, the older counts.
+
+    A kind that is not installed has no cache that could be out of date.
+    """
     ages: dict[_Labels, float] = {}
     whole: dict[_Labels, bool] = {}
-    for watch in sorted(watches, key=lambda each: each.resource.full_name):
+    installed = [watch for watch in watches if not watch.missing]
+    for watch in sorted(installed, key=lambda each: each.resource.full_name):
         name = (watch.resource.full_name,)
         ages[name] = max(ages.get(name, 0.0), clock.monotonic() - watch.received_at)
         whole[name] = whole.get(name, True) and watch.synced
