@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from everynode.api.objects import Pod
 from everynode.decide.node.availability import is_ready
-from everynode.decide.pods.patch import node_of
 
 
 @dataclass(slots=True)
@@ -57,13 +56,13 @@ class PodTiming:
             deleted = self._deleted.pop(before.uid, None)
             if deleted is not None:
                 self.stopping.add(now - deleted)
-                self._emptied[node_of(before)] = now
+                self._emptied[before.node] = now
         if after is None:
             return
         if before is None or before.uid != after.uid:
             self._created[after.uid] = now
             self.created_within = now - self._began
-            emptied = self._emptied.pop(node_of(after), None)
+            emptied = self._emptied.pop(after.node, None)
             if emptied is not None:
                 self.gap.add(now - emptied)
         if after.terminating:

@@ -13,7 +13,6 @@ from everynode.sim.checks.oracle import Oracle
 from everynode.sim.engine.clock import EPOCH
 from everynode.sim.engine.loop import SimLoop
 from everynode.sim.history.record import Commit
-from everynode.sim.history.snapshots import node_of
 from everynode.sim.plans.plan import Plan
 from everynode.sim.world import Result, World
 
@@ -90,7 +89,7 @@ def pod_lives(commits: Sequence[Commit], *, new_from: float) -> list[PodLife]:
         life = lives.get(pod.uid)
         if life is None:
             new = commit.time >= new_from
-            life = PodLife(node_of(pod), new, time, never, never, never)
+            life = PodLife(pod.node, new, time, never, never, never)
         ready = pod.condition(keys.READY)
         if life.ready == never and ready is not None and ready.status == "True":
             life = msgspec.structs.replace(life, ready=time)

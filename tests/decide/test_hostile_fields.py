@@ -31,7 +31,6 @@ from everynode.decide.decision import Decision
 from everynode.decide.ledger import Ledger
 from everynode.decide.node import reasons
 from everynode.decide.plan import Plan, make_plan
-from everynode.decide.pods.patch import node_of
 from everynode.decide.revisions.ownership import claim, claim_revision, recover_hash
 from everynode.decide.revisions.target import (
     Revision,
@@ -228,7 +227,7 @@ def test_what_is_written_into_one_pod_concerns_its_own_node_only(
         pod = Decoder(Pod).one(spoil(pod_json(hash=hash, phase=phase), changed))
     except DecodeError:
         return
-    own = {BAD, node_of(pod)}
+    own = {BAD, pod.node}
     rest = [each for name, each in HEALTHY.items() if name not in own]
     workload = workload_of(plan, NODES, [*rest, pod])
     decision = decide(workload)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from everynode.decide.pods.patch import node_of
 from everynode.kube import verbs
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import NODES
@@ -23,7 +22,7 @@ async def maintain(stage: Stage, names: list[str], status: str) -> None:
 
 
 def pods_on(stage: Stage, names: list[str]) -> set[str]:
-    return {pod.uid for pod in stage.all_pods() if node_of(pod) in names}
+    return {pod.uid for pod in stage.all_pods() if pod.node in names}
 
 
 def counts(stage: Stage, manifest: Object) -> tuple[int, int, int]:

@@ -14,7 +14,6 @@ from everynode.cli.access.options import ClusterOptions
 from everynode.cli.migration.plan import OTHER, owned_pods
 from everynode.cli.migration.run import Migration
 from everynode.controller.run import ControllerOptions
-from everynode.decide.pods.patch import node_of
 from everynode.inspect.evaluate import is_complete
 from everynode.kube.resources import ADVANCED, DAEMONSETS
 from everynode.localkube.control_plane import ControlPlane, ControlPlaneOptions
@@ -89,7 +88,7 @@ def remember_pods(stage: Stage) -> set[str]:
     ever: set[str] = set()
 
     def changed(before: Pod | None, after: Pod | None) -> None:
-        ever.update(pod.uid for pod in (before, after) if pod is not None and node_of(pod))
+        ever.update(pod.uid for pod in (before, after) if pod is not None and pod.node)
 
     stage.pods.subscribe(changed)
     return ever

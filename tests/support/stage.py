@@ -25,7 +25,6 @@ from everynode.components.kubelet.behaviour import Behaviour
 from everynode.components.run import ComponentOptions, Components
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.decide.node.availability import is_ready
-from everynode.decide.pods.patch import node_of
 from everynode.kube import verbs
 from everynode.kube.client import Client
 from everynode.kube.requests import MERGE_PATCH, STRATEGIC_PATCH
@@ -275,7 +274,7 @@ class Stage:
         return [pod for _, pod in sorted(self.pods.all().items())]
 
     def on(self, node: str) -> list[Pod]:
-        return [pod for pod in self.all_pods() if node_of(pod) == node]
+        return [pod for pod in self.all_pods() if pod.node == node]
 
     def pod_on(self, node: str) -> Pod:
         """The only pod of a node that is neither terminating nor finished."""
@@ -313,7 +312,7 @@ class Stage:
     def images(self) -> dict[str, str]:
         """The image of each node's Ready pod; nodes without one are left out."""
         return {
-            node_of(pod): pod.spec.containers[0].image
+            pod.node: pod.spec.containers[0].image
             for pod in self.all_pods()
             if is_ready(pod) and not pod.terminating
         }
@@ -321,7 +320,7 @@ class Stage:
     def running(self, image: str) -> list[str]:
         """The names of nodes where a Ready pod runs the image."""
         pods = [pod for pod in self.all_pods() if pod.spec.containers[0].image == image]
-        return sorted({node_of(pod) for pod in pods if _up(pod)})
+        return sorted({pod.node for pod in pods if _up(pod)})
 
     def status(self, manifest: Object) -> DaemonSetStatus:
         """The status; empty before the first write."""
@@ -428,14 +427,14 @@ class Stage:
         def check_change(before: Pod | None, after: Pod | None) -> None:
             places: dict[str, list[Pod]] = {}
             for pod in self.pods.all().values():
-                places.setdefault(node_of(pod), []).append(pod)
+                places.setdefault(pod.node, []).append(pod)
             up = [n for n, pods in places.items() if any(map(_up, pods))]
             seen.most_down = max(seen.most_down, nodes - len(up))
             sizes = [len([p for p in pods if not p.finished]) for pods in places.values()]
             seen.most_together = max([seen.most_together, *sizes])
             seen.most_doubled = max(seen.most_doubled, sum(size > 1 for size in sizes))
             if before and after and after.terminating and not before.terminating:
-                seen.moved.append(node_of(after))
+                seen.moved.append(after.node)
 
         self.pods.subscribe(check_change)
         return seen
@@ -443,7 +442,7 @@ class Stage:
     def describe(self) -> str:
         """A description of all objects, for the message of a failure."""
         lines = [
-            f"  {pod.name} on {node_of(pod)}: {pod.status.phase} {pod.hash}"
+            f"  {pod.name} on {pod.node}: {pod.status.phase} {pod.hash}"
             f" ready={is_ready(pod)} terminating={pod.terminating}"
             for pod in self.all_pods()
         ]

@@ -19,7 +19,6 @@ from everynode.apiserver.verbs.dispatch import Api
 from everynode.components.run import ComponentOptions, Components
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.decide.node.availability import is_ready
-from everynode.decide.pods.patch import node_of
 from everynode.forecast.played_rollout import KINDS, play
 from everynode.inspect.stored_objects import StoredObjects, read_stored_objects
 from everynode.kube import verbs
@@ -68,7 +67,7 @@ class VirtualCluster:
         pod, now = _decode_pod(change.record.body), self.clock.monotonic()
         before = _decode_pod(change.previous.body) if change.previous is not None else None
         if before is None or pod.terminating != before.terminating or pod.hash != before.hash:
-            self.taken.setdefault(node_of(pod), now)
+            self.taken.setdefault(pod.node, now)
         if is_ready(pod) and pod.uid not in self._ready and change.type != "DELETED":
             self._ready.add(pod.uid)
             self.last_ready = now

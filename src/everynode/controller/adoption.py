@@ -30,7 +30,6 @@ from everynode.controller.scheduling import ReconcileQueue
 from everynode.controller.state import DaemonSetState
 from everynode.decide.actions import PatchPod
 from everynode.decide.node.reasons import shorten
-from everynode.decide.pods.patch import node_of
 from everynode.decide.revisions.ownership import (
     Claim,
     adopt_patch,
@@ -88,16 +87,16 @@ class _RefusedPods:
     def by_node(self) -> dict[str, str]:
         """Why, by node; a pod that is on no node yet keeps no node from getting one."""
         return {
-            node_of(pod): f"pod {pod.name} cannot be adopted or released: {error.message}"
+            pod.node: f"pod {pod.name} cannot be adopted or released: {error.message}"
             for pod, error in self.errors
-            if node_of(pod)
+            if pod.node
         }
 
     @property
     def summary(self) -> str:
         """All of them in one bounded text; empty if there are none."""
         named = [
-            f"{pod.name} on node {node_of(pod) or '(none)'}: {shorten(error.message)}"
+            f"{pod.name} on node {pod.node or '(none)'}: {shorten(error.message)}"
             for pod, error in self.errors[:_MAX_NAMED]
         ]
         more = len(self.errors) - len(named)
@@ -205,7 +204,7 @@ class Adoption:
         claims.refusals.add(self._clock.now(), _REFUSED)
         claims.scan_at = min(claims.scan_at, claims.refusals.retry_at)
         for pod, error in refused.errors[:_MAX_NAMED]:
-            self._reporter.adoption_failed(state, error, pod=pod.name, node=node_of(pod))
+            self._reporter.adoption_failed(state, error, pod=pod.name, node=pod.node)
 
     async def _adopt(self, state: DaemonSetState, claims: _Claims, refused: _RefusedPods) -> None:
         ds = state.ds

@@ -16,7 +16,6 @@ from everynode.controller.state import DaemonSetState
 from everynode.decide.actions import CreatePod, PodAction
 from everynode.decide.node.availability import is_ready
 from everynode.decide.node.reasons import shorten
-from everynode.decide.pods.patch import node_of
 from everynode.decide.pods.prepull import (
     PullNode,
     PullPlan,
@@ -109,10 +108,9 @@ class PrePull:
         settings: PullSettings,
         now: float,
     ) -> PullPlan:
-        pods = {node_of(pod): pod for pod in state.pods() if not pod.finished}
+        pods = {pod.node: pod for pod in state.pods() if not pod.finished}
         pull_pods = {
-            node_of(pod): pod
-            for pod in self._informers.pull_pods.by("owner", state.owner_key).values()
+            pod.node: pod for pod in self._informers.pull_pods.by("owner", state.owner_key).values()
         }
         names = sorted({*pods, *pull_pods} - {""})  # an adopted pod may have no node yet
         places = [PullNode(n, pods.get(n), pull_pods.get(n)) for n in names]

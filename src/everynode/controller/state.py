@@ -25,7 +25,6 @@ from everynode.decide.node.clock_skew import FutureTimes, effective_time, has_fu
 from everynode.decide.node.room import Room
 from everynode.decide.node.steps import to_own_write
 from everynode.decide.plan import Plan
-from everynode.decide.pods.patch import node_of
 from everynode.decide.view import NodeView
 
 _REFUSED = Backoff(first=0.5, longest=300.0)  # after the API server refused a write
@@ -137,18 +136,18 @@ class DaemonSetState:
         if unblocking is None:
             unblocking = unblocks(before, after)
         deferred = not unblocking and (
-            after is not None and can_defer(before, after, self.writes.get(node_of(after)))
+            after is not None and can_defer(before, after, self.writes.get(after.node))
         )
         mark = self.changed.defer if deferred else self.changed.mark
         known = False
         if before is not None:
-            node = node_of(before)
+            node = before.node
             known = self._remove_pod(node, before.uid)
             if known and after is None:
                 self._note_last_pod(node, before)
             mark(node)
         if after is not None:
-            node = node_of(after)
+            node = after.node
             self._add_pod(node, after)
             mark(node)
             if before is None:

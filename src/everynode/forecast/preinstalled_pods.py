@@ -21,7 +21,6 @@ from everynode.clock import Clock
 from everynode.components.objects import FullPod, decode_pod
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Transport
-from everynode.sim.history.snapshots import node_of
 
 Object = dict[str, Any]
 StartOnNode = Callable[[FullPod], Object | None]  # makes a pod run on its node; its status, or None
@@ -49,7 +48,7 @@ class PreinstalledPods:
         if answer.status != 201:
             return answer
         pod: Object = _json(answer.body)
-        pod["spec"]["nodeName"] = node_of(decode_pod(answer.body))
+        pod["spec"]["nodeName"] = decode_pod(answer.body).node
         gates = pod["status"]["conditions"] = self._gate_conditions(pod["spec"])
         status = self._start_on_node(msgspec.convert(pod, FullPod))
         if status is None:

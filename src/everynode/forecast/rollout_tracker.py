@@ -19,7 +19,6 @@ from everynode.sim.checks.oracle import Oracle
 from everynode.sim.engine.clock import SimClock
 from everynode.sim.engine.loop import SimLoop
 from everynode.sim.history.cluster_state import ClusterState
-from everynode.sim.history.snapshots import node_of
 
 _DAEMONSET_COLLECTIONS: Final = {
     "daemonsets.apps": Flavour.NATIVE,
@@ -162,7 +161,7 @@ class RolloutTracker:
         pod = _decode_pod(change.record.body)
         if pod.metadata.controller is None or keys.PULL_POD_OWNER in pod.metadata.labels:
             return
-        node = node_of(pod)
+        node = pod.node
         pods = self.pods.setdefault(node, {})
         before = pods.get(pod.uid)
         # The containers of a pod that crashes restart without end, which is not progress.

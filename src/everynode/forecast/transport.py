@@ -17,7 +17,6 @@ from everynode.kube import verbs
 from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream, Transport
 from everynode.kube.watch.decode import Decoder
-from everynode.sim.history.snapshots import node_of
 
 BEHAVIOUR: Final = "sim.everynode.io/behaviour"
 _HASH: Final = keys.REVISION_HASH.encode()
@@ -95,7 +94,7 @@ class ForecastTransport:
     def _node_of(self, request: Request) -> str:
         """The node of the pod that a request creates or patches."""
         if request.method == "POST":
-            return node_of(_pod(request.body))
+            return _pod(request.body).node
         return self._tracker.node_of(request.path.rpartition("/")[2])
 
 

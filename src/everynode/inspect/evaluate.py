@@ -30,7 +30,6 @@ from everynode.decide.node import reasons
 from everynode.decide.node.assessment import Assessment, NodeCounts
 from everynode.decide.node.clock_skew import pod_times
 from everynode.decide.plan import Plan, make_plan
-from everynode.decide.pods.patch import node_of
 from everynode.decide.revisions.target import (
     TargetChoice,
     choose_target,
@@ -219,7 +218,7 @@ def _choose(snapshot: Snapshot, stored: Iterable[StoredRevision]) -> TargetChoic
 def _by_node(pods: Iterable[Pod]) -> dict[str, tuple[Pod, ...]]:
     found: dict[str, tuple[Pod, ...]] = {}
     for pod in pods:
-        node = node_of(pod)
+        node = pod.node
         here = found.get(node)
         found[node] = (pod,) if here is None else (*here, pod)
     for node in [node for node, here in found.items() if len(here) > 1]:

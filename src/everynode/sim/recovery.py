@@ -21,7 +21,6 @@ from everynode.sim.checks.oracle import (
     template_containers,
 )
 from everynode.sim.checks.possible_views import owner_uid
-from everynode.sim.history.snapshots import node_of
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action
 
@@ -124,7 +123,7 @@ class RecoveryCheck:
         for commit in self._world.record.commits:
             if commit.kind == "pods" and commit.before is None:
                 pod = commit.after
-                if node_of(pod) == JOINING and owner_uid(pod) == ds.uid:
+                if pod.node == JOINING and owner_uid(pod) == ds.uid:
                     return self._world.record.created[pod.uid].time
         return None
 

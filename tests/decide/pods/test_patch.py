@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from everynode.decide.actions import Cause
-from everynode.decide.pods.patch import node_of, patch_pod
+from everynode.decide.pods.patch import patch_pod
 from tests.support.samples import pod, pod_json, read_pod
 
 
@@ -24,4 +24,4 @@ def test_an_unscheduled_pod_is_of_the_node_it_is_pinned_to() -> None:
     made["spec"] = {
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
     }
-    assert node_of(read_pod(made)) == "n7"
+    assert read_pod(made).node == "n7"

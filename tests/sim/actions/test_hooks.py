@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from everynode.api import keys
 from everynode.sim.checks.oracle import is_preparing
-from everynode.sim.history.snapshots import node_of
 from everynode.sim.plans.generate import generate_plan
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Plan, Timing
@@ -33,7 +32,7 @@ def _play(*actions: Action) -> World:
 def _evicted(world: World) -> list[tuple[float, str]]:
     """The time and node of every eviction."""
     return [
-        (commit.time, node_of(commit.before))
+        (commit.time, commit.before.node)
         for commit in world.record.commits
         if commit.kind == "pods"
         and commit.actor == "person"

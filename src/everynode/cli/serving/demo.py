@@ -23,7 +23,6 @@ from everynode.components.run import ComponentOptions, Components
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.decide.fleet.conditions import PROGRESSING
 from everynode.decide.node.availability import is_ready
-from everynode.decide.pods.patch import node_of
 from everynode.errors import UserError
 from everynode.kube import verbs
 from everynode.kube.client import Client
@@ -97,7 +96,7 @@ class FleetObserver:
         """The mark of every node."""
         marks = dict.fromkeys(self.nodes.all(), NodeMark.MISSING)
         for pod in self.pods.all().values():
-            marks[node_of(pod)] = self._mark_of(pod)
+            marks[pod.node] = self._mark_of(pod)
         if self.silent:
             marks[self.silent] = NodeMark.SILENT
         return marks
@@ -126,11 +125,9 @@ class FleetObserver:
         marks = self.marks()
         if self.updating:
             self.most_down = max(self.most_down, _down(marks))
-            places = Counter(node_of(pod) for pod in self.pods.all().values())
+            places = Counter(pod.node for pod in self.pods.all().values())
             self.most_pods_per_node = max(self.most_pods_per_node, *places.values())
-            self.tried |= {
-                node_of(pod) for pod in self.pods.all().values() if _image_of(pod) == _BAD
-            }
+            self.tried |= {pod.node for pod in self.pods.all().values() if _image_of(pod) == _BAD}
         if self.pods.all():
             self._grid.draw(marks, self._caption(marks))
         self._changed.set()

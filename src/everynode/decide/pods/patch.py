@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from everynode.api.affinity import pinned_node
 from everynode.api.objects import Pod
 from everynode.decide.actions import Cause, Notice, PatchPod
-
-
-def node_of(pod: Pod) -> str:
-    """Return the node a pod runs on or is pinned to; empty if neither is known."""
-    return pod.spec.node_name or pinned_node(pod.spec.affinity)
 
 
 def patch_pod(
@@ -40,7 +34,7 @@ def patch_pod(
     if status is not None:
         body["status"] = dict(status)
     return PatchPod(
-        node=node_of(pod),
+        node=pod.node,
         name=pod.name,
         uid=pod.uid,
         body=body,

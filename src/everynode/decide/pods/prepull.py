@@ -22,7 +22,7 @@ from everynode.api.int_or_percent import parse_int_or_percent, scaled_value
 from everynode.api.objects import ContainerStatus, Pod
 from everynode.api.times import seconds
 from everynode.decide.actions import Cause, CreatePod, DeletePod, Notice, PatchPod, PodAction
-from everynode.decide.pods.patch import node_of, patch_pod
+from everynode.decide.pods.patch import patch_pod
 from everynode.decide.pods.pull_pod import ImagePull, build_pull_pod, pull_pod_name
 from everynode.decide.revisions.target import Revision, read_number
 
@@ -253,7 +253,7 @@ def _create(
 
 def _delete(node: str, pull_pod: Pod) -> DeletePod:
     version = pull_pod.metadata.resource_version
-    return DeletePod(node or node_of(pull_pod), pull_pod.name, pull_pod.uid, version, Cause.PULLED)
+    return DeletePod(node or pull_pod.node, pull_pod.name, pull_pod.uid, version, Cause.PULLED)
 
 
 def _containers(template: Mapping[str, Any], *, init: bool = False) -> list[dict[str, Any]]:

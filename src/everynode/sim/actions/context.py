@@ -22,7 +22,6 @@ from everynode.kube.resources import (
     Resource,
 )
 from everynode.sim.history.record import NAMESPACE
-from everynode.sim.history.snapshots import node_of
 from everynode.sim.plans.plan import Action, Object
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class ActionContext:
     def pick_pod(self, action: Action) -> Pod | None:
         """The daemon pod on the action's node; if there are several, the one at index `which`."""
         node = self.node_name(action)
-        found = [pod for pod in self.pods() if node_of(pod) == node and pod.metadata.controller]
+        found = [pod for pod in self.pods() if pod.node == node and pod.metadata.controller]
         return found[action.args.get("which", 0) % len(found)] if found else None
 
     def node_name(self, action: Action) -> str:

@@ -13,7 +13,6 @@ from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import NODES, PODS
 from everynode.sim.actions.context import TAINT, Act, ActionContext
 from everynode.sim.history.record import NAMESPACE, RecordedNode
-from everynode.sim.history.snapshots import node_of
 from everynode.sim.plans.plan import Action
 
 # Annotations that set the behaviour of a simulated kubelet.
@@ -158,7 +157,7 @@ async def _fill_node(ctx: ActionContext, action: Action) -> None:
     found = await ctx.client.read(request, msgspec.json.Decoder(RecordedNode).decode)
     cpu = parse_amounts(found.status.allocatable).get("cpu", 0)
     for pod in ctx.pods():
-        if node_of(pod) == node and not pod.finished:
+        if pod.node == node and not pod.finished:
             cpu -= sum(
                 parse_amounts(each.resources.requests).get("cpu", 0) for each in pod.spec.containers
             )
@@ -227,7 +226,7 @@ async def _drain_node(ctx: ActionContext, action: Action) -> None:
 
 async def _drain(ctx: ActionContext, node: str, seconds: float) -> None:
     world = ctx.world
-    there = [pod for pod in ctx.pods() if node_of(pod) == node and pod.metadata.controller]
+    there = [pod for pod in ctx.pods() if pod.node == node and pod.metadata.controller]
     wanted = [pod.uid for pod in there]
     deadline = world.loop.time() + seconds
     while wanted and world.loop.time() < deadline and not world.faults.lifted:

@@ -27,7 +27,6 @@ from everynode.sim.checks.withdrawn import is_withdrawn
 from everynode.sim.engine.clock import EPOCH
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit, RecordedRequest, WorldRecord
-from everynode.sim.history.snapshots import node_of
 
 
 class _VersionHistory:
@@ -80,7 +79,7 @@ class BadVersion(Check):
             return
         if not oracle.desired_nodes and is_withdrawn(oracle, pod):
             return  # no node is to have the version
-        course.hurt[node_of(pod)] = commit.version
+        course.hurt[pod.node] = commit.version
         if len(course.hurt) <= _allowed_down(oracle):
             return
         if _works(oracle):
@@ -168,7 +167,7 @@ def _works(oracle: Oracle, disrupted: Collection[str] = ()) -> bool:
 
 def _is_in_the_way(oracle: Oracle, pod: Pod) -> bool:
     """Whether the pod would be deleted without any update: misplaced, or a duplicate."""
-    node = oracle.cluster.nodes.get(node_of(pod))
+    node = oracle.cluster.nodes.get(pod.node)
     if node is None or not node_fit(oracle.node_template(node.name)).may_stay(node):
         return True
     return any(each.uid != pod.uid for each in oracle.staying(node.name))

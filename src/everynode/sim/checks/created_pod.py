@@ -29,7 +29,6 @@ from everynode.sim.checks.possible_views import (
     possible_views,
 )
 from everynode.sim.history.record import Commit, WorldRecord, request_body
-from everynode.sim.history.snapshots import node_of
 
 
 class CreatedPod(Check):
@@ -56,7 +55,7 @@ class CreatedPod(Check):
         pod: Pod = commit.after
         if "everynode.io/puller" in pod.metadata.labels:
             return
-        if not owner_uid(pod) or not pod.hash or not node_of(pod):
+        if not owner_uid(pod) or not pod.hash or not pod.node:
             yield f"S7: {pod.name} lacks its owner, its hash or its node"
             return
         if pod.metadata.annotations.replaced_sick and not self._replaces_sick(pod):
@@ -67,7 +66,7 @@ class CreatedPod(Check):
             return
         if fault:
             promise, _, why = fault.rpartition(": ")
-            what = f"{pod.name} of {pod.hash} was created on {node_of(pod)}: {why}"
+            what = f"{pod.name} of {pod.hash} was created on {pod.node}: {why}"
             yield f"{promise}: {what}" if promise else what
 
     def _replaces_sick(self, pod: Pod) -> bool:
@@ -75,13 +74,13 @@ class CreatedPod(Check):
 
         One that is still there, finished, may have been adopted with its note.
         """
-        for there in pods_on_node(self.record.states[-2], node_of(pod)):
+        for there in pods_on_node(self.record.states[-2], pod.node):
             noted = there.metadata.annotations.replaced_sick == pod.hash
             if noted and owner_uid(there) == owner_uid(pod):
                 return True
         for commit in reversed(self.record.commits):
             before, after = commit.before, commit.after
-            if commit.kind != "pods" or before is None or node_of(before) != node_of(pod):
+            if commit.kind != "pods" or before is None or before.node != pod.node:
                 continue
             if owner_uid(before) != owner_uid(pod) or before.terminating:
                 continue
@@ -93,7 +92,7 @@ class CreatedPod(Check):
 
     def _fault(self, commit: Commit, pod: Pod) -> str:
         assert commit.cause is not None
-        first, node = "", node_of(pod)
+        first, node = "", pod.node
         for cluster, version in possible_views(self.record, commit):
             ds = cluster.sets.get(owner_uid(pod))
             if ds is None or node not in cluster.nodes:
@@ -133,7 +132,7 @@ def held_templates(oracle: Oracle, node: str, last: list[Pod], *, sure: bool) ->
 
 def _check_forged(oracle: Oracle, pod: Pod, held_at: list[bytes]) -> str:
     """A pod of a forged revision must match the DaemonSet's template, not the revision."""
-    wanted = [oracle.node_template(node_of(pod)), *held_at]
+    wanted = [oracle.node_template(pod.node), *held_at]
     if pod_containers(pod) not in map(template_containers, wanted):
         return "it runs what was forged into its revision"
     return ""
@@ -144,7 +143,7 @@ def why_not_create(oracle: Oracle, pod: Pod, held_at: list[bytes]) -> str:
 
     `held_at` are the templates that its node may have if it is held.
     """
-    node = node_of(pod)
+    node = pod.node
     template = oracle.templates.get(pod.hash)
     if template is None:
         return "S8: its revision is not stored"

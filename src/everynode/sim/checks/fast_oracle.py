@@ -21,7 +21,6 @@ from everynode.sim.checks.pod_health import clock_lag, proves_from, trusted_from
 from everynode.sim.engine.clock import EPOCH
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit, WorldRecord
-from everynode.sim.history.snapshots import node_of
 
 MANY: Final = 50  # nodes; with fewer the oracle is used
 
@@ -80,7 +79,7 @@ class FastOracle:
 
     def allows(self, cluster: ClusterState, pod: Pod, now: float) -> bool:
         """Whether disrupting this old Ready pod is clearly allowed."""
-        node = node_of(pod)
+        node = pod.node
         if not self._plain or node not in self._wanted or pod.hash in self._targets:
             return False
         if is_left_alone(cluster.nodes[node]):
@@ -144,7 +143,7 @@ class FastOracles:
             return
         cluster = self._record.cluster
         if commit.kind == "pods":
-            places = [node_of(pod) for pod in (commit.before, commit.after) if pod is not None]
+            places = [pod.node for pod in (commit.before, commit.after) if pod is not None]
             for node in dict.fromkeys(places):
                 for oracle in self._found.values():
                     oracle.recount_pods(cluster, node)

@@ -12,7 +12,6 @@ from everynode.sim.checks.oracle import Oracle, is_watched, node_fit
 from everynode.sim.checks.pod_health import clock_lag
 from everynode.sim.checks.possible_views import TooManyViews, owner_uid, possible_views
 from everynode.sim.history.record import Commit
-from everynode.sim.history.snapshots import node_of
 
 _MAX_BACKOFF: Final = 900.0
 _BACKOFF_RESET: Final = 1800.0
@@ -49,7 +48,7 @@ class FinishedPods(Check):
         except TooManyViews:
             return
         if fault:
-            yield f"{fault}: {pod.name} on {node_of(pod)}"
+            yield f"{fault}: {pod.name} on {pod.node}"
 
     def _first_fault(self, commit: Commit, pod: Pod, check: _Rule) -> str:
         assert commit.cause is not None
@@ -67,7 +66,7 @@ class FinishedPods(Check):
 
 def _check_deletion(oracle: Oracle, pod: Pod) -> str:
     """A finished pod is deleted only where its node has another pod or should have none."""
-    name = node_of(pod)
+    name = pod.node
     node = oracle.cluster.nodes.get(name)
     if (
         node is None
@@ -80,10 +79,10 @@ def _check_deletion(oracle: Oracle, pod: Pod) -> str:
 
 def _check_successor(oracle: Oracle, pod: Pod) -> str:
     """A replacement is created after the back-off, and records how many failures came before it."""
-    node = oracle.cluster.nodes.get(node_of(pod))
+    node = oracle.cluster.nodes.get(pod.node)
     if node is not None and _shuts_down(node):
         return "L4: a pod was created on a node that shuts down"
-    ended = [each for each in oracle.pods_on(node_of(pod)) if each.finished and is_watched(each)]
+    ended = [each for each in oracle.pods_on(pod.node) if each.finished and is_watched(each)]
     ended = [each for each in ended if each.uid != pod.uid]
     if not ended:
         return ""

@@ -17,7 +17,6 @@ from everynode.sim.checks.oracle import Oracle, is_watched
 from everynode.sim.checks.possible_views import by_controller, owner_uid
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit, WorldRecord
-from everynode.sim.history.snapshots import node_of
 
 OBSERVED = ("nodes", "pods", "controllerrevisions.apps", *DAEMONSET_KINDS)
 
@@ -55,10 +54,10 @@ class LastPods:
             pod: Pod = commit.before
             made = self._record.created.get(pod.uid)
             version = made.version if made is not None else 0
-            key = owner_uid(pod), node_of(pod)
+            key = owner_uid(pod), pod.node
             # Pods of a deleted node go after it: no controller remembers them for the next one.
             left = _Departed(pod, version, commit.version)
-            left.node_replaced = node_of(pod) not in self._record.cluster.nodes
+            left.node_replaced = pod.node not in self._record.cluster.nodes
             self._departed.setdefault(key, []).append(left)
 
     def oracle(self, cluster: ClusterState, ds: DaemonSet, commit: Commit, version: int) -> Oracle:

@@ -28,7 +28,6 @@ from everynode.sim.checks.possible_views import (
 )
 from everynode.sim.checks.withdrawn import is_withdrawn, withdrawing
 from everynode.sim.history.record import Commit, WorldRecord
-from everynode.sim.history.snapshots import node_of
 
 
 class MaxUnavailable(Check):
@@ -55,7 +54,7 @@ class MaxUnavailable(Check):
         except TooManyViews:
             return
         if fault:
-            yield f"{pod.name} on {node_of(pod)}: {fault}"
+            yield f"{pod.name} on {pod.node}: {fault}"
 
     def observe(self, commit: Commit) -> None:
         """Update the counts of unavailable nodes, and note the pods that nodes had last."""
@@ -95,7 +94,7 @@ def why_not_disrupt(
     The reasons for which a pod may be taken are tried in turn: it is gone or going already, it is
     misplaced, it is one too many, its toleration was withdrawn, it is updated.
     """
-    node = node_of(pod)
+    node = pod.node
     if node not in oracle.cluster.nodes or pod.finished or pod.terminating:
         return ""
     fit = node_fit(oracle.node_template(node))
@@ -144,7 +143,7 @@ def _check_withdrawal(oracle: Oracle, node: str, disrupted: Collection[str]) -> 
 
 
 def _check_update(oracle: Oracle, pod: Pod, disrupted: Collection[str]) -> str:
-    node = node_of(pod)
+    node = pod.node
     if node not in oracle.scope:
         strategy = oracle.ds.strategy
         why = "S5: paused" if strategy.paused else "S3/S4: partition or selector"

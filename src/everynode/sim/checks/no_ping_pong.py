@@ -10,7 +10,6 @@ from everynode.api.objects import Pod
 from everynode.sim.checks.check import DAEMONSET_KINDS, Check
 from everynode.sim.checks.possible_views import by_controller, disrupted_pod, owner_uid
 from everynode.sim.history.record import Commit, WorldRecord
-from everynode.sim.history.snapshots import node_of
 
 _MAX_TIMES: Final = 3
 _WINDOW: Final = 10.0
@@ -57,4 +56,4 @@ class NoPingPong(Check):
 
 
 def _place(pod: Pod) -> _Place:
-    return (owner_uid(pod), node_of(pod), pod.hash)
+    return (owner_uid(pod), pod.node, pod.hash)

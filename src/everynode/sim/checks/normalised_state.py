@@ -17,7 +17,6 @@ from everynode.sim.checks.oracle import Oracle, canonical_template
 from everynode.sim.checks.possible_views import by_controller, owner_uid
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import WorldRecord
-from everynode.sim.history.snapshots import node_of
 
 NormalisedState = dict[str, list[tuple[object, ...]]]
 _OWN: Final = (keys.REVISION_HASH, keys.POD_TEMPLATE_GENERATION)
@@ -61,7 +60,7 @@ def pod_churn(record: WorldRecord) -> Counter[tuple[str, str]]:
             continue
         before, after = commit.before, commit.after
         if before is None and owner_uid(after):
-            found[node_of(after), "created"] += 1
+            found[after.node, "created"] += 1
         elif before is not None and not before.terminating and (not after or after.terminating):
-            found[node_of(before), "deleted"] += 1
+            found[before.node, "deleted"] += 1
     return found

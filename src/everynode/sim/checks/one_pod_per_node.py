@@ -20,7 +20,6 @@ from everynode.sim.checks.possible_views import (
 )
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit
-from everynode.sim.history.snapshots import node_of
 
 
 class OnePodPerNode(Check):
@@ -36,7 +35,7 @@ class OnePodPerNode(Check):
         if commit.type != "ADDED":
             return
         pod: Pod = commit.after
-        node = node_of(pod)
+        node = pod.node
         if not owner_uid(pod):
             return  # a pull pod, or an orphan
         orphan = self._orphan(commit, pod)
@@ -58,7 +57,7 @@ class OnePodPerNode(Check):
         """Other pods of the same DaemonSet on the same node."""
         return [
             each
-            for each in pods_on_node(self.record.cluster, node_of(pod))
+            for each in pods_on_node(self.record.cluster, pod.node)
             if owner_uid(each) == owner_uid(pod) and each.uid != pod.uid
         ]
 
@@ -99,7 +98,7 @@ class OnePodPerNode(Check):
         try:
             for cluster, _ in possible_views(self.record, commit):
                 ds = cluster.sets.get(owner_uid(pod))
-                seen = _orphans(cluster, ds, node_of(pod)) if ds is not None else {}
+                seen = _orphans(cluster, ds, pod.node) if ds is not None else {}
                 known = seen if known is None else {u: n for u, n in known.items() if u in seen}
                 if not known:
                     return ""
@@ -127,7 +126,7 @@ def nodes_with_two_pods(oracle: Oracle, created: Iterable[Pod]) -> list[str]:
     """Reachable nodes with more than one running pod of the DaemonSet, with the created ones."""
     known = [pod for pods in oracle.pods.values() for pod in pods]
     running = [pod for pod in known if not pod.finished and is_watched(pod)]
-    found = Counter({pod.uid: node_of(pod) for pod in (*running, *created)}.values())
+    found = Counter({pod.uid: pod.node for pod in (*running, *created)}.values())
     nodes = oracle.cluster.nodes
     return [n for n, count in found.items() if count > 1 and n in nodes and not oracle.is_silent(n)]
 

@@ -33,7 +33,7 @@ from everynode.sim.checks.inplace_progress import (
 from everynode.sim.checks.pod_health import clock_lag, proves_from, sick_from, trusted_from
 from everynode.sim.faults.next_release import grown
 from everynode.sim.history.cluster_state import ClusterState
-from everynode.sim.history.snapshots import PastPodIndex, PodIndex, node_of
+from everynode.sim.history.snapshots import PastPodIndex, PodIndex
 
 PROGRESS_SECONDS: Final = 300.0
 TRIAL_SECONDS: Final = 2
@@ -287,7 +287,7 @@ class Oracle:
         for pod in self.cluster.pods.values():
             owner = pod.metadata.controller
             if owner is not None and owner.uid == self.ds.uid:
-                found.setdefault(node_of(pod), []).append(pod)
+                found.setdefault(pod.node, []).append(pod)
         return found
 
     def pods_on(self, node: str) -> list[Pod]:

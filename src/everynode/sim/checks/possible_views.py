@@ -15,7 +15,7 @@ from everynode.sim.checks.inplace_progress import gate_closed
 from everynode.sim.checks.oracle import is_marked_not_ready, is_preparing
 from everynode.sim.history.cluster_state import ClusterState, StateHistory
 from everynode.sim.history.record import Commit, WorldRecord
-from everynode.sim.history.snapshots import PastPodIndex, PodIndex, node_of
+from everynode.sim.history.snapshots import PastPodIndex, PodIndex
 
 _MAX_COMBINATIONS: Final = 200  # combinations of part states that are tried
 
@@ -38,7 +38,7 @@ def pods_on_node(cluster: ClusterState, node: str) -> tuple[Pod, ...]:
     pods = cluster.pods
     if isinstance(pods, (PodIndex, PastPodIndex)):
         return pods.on(node)
-    return tuple(pod for pod in pods.values() if node_of(pod) == node)
+    return tuple(pod for pod in pods.values() if pod.node == node)
 
 
 def disrupted_pod(commit: Commit) -> Pod | None:

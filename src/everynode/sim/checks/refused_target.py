@@ -24,7 +24,6 @@ from everynode.sim.checks.possible_views import (
 from everynode.sim.checks.withdrawn import is_withdrawn
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit, RecordedRequest, WorldRecord
-from everynode.sim.history.snapshots import node_of
 
 _HTTP_CREATED: Final = 201
 _EXISTS: Final = 409  # the name is taken: admission has accepted the pod before
@@ -102,7 +101,7 @@ class RefusedTarget(Check):
 
 def is_in_the_way(oracle: Oracle, pod: Pod) -> bool:
     """Whether the pod would be deleted without any update: misplaced, or a duplicate."""
-    node = oracle.cluster.nodes.get(node_of(pod))
+    node = oracle.cluster.nodes.get(pod.node)
     if node is None or not node_fit(oracle.node_template(node.name)).may_stay(node):
         return True
     return any(each.uid != pod.uid for each in oracle.staying(node.name))

@@ -30,7 +30,6 @@ from everynode.sim.checks.refused_target import is_in_the_way
 from everynode.sim.checks.withdrawn import is_withdrawn
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit, RecordedNode, RecordedRequest, WorldRecord
-from everynode.sim.history.snapshots import node_of
 
 # How long a decision may lag behind what it rests on: an observation is used for 10 seconds, and a
 # process may be paused for 45 before it decides.
@@ -119,7 +118,7 @@ class RoomForSuccessor(Check):
         except TooManyViews:
             return
         what = "taken" if pod is not None else "created beside another pod"
-        yield f"{subject.name} was {what} on {node_of(subject)}, which has no room"
+        yield f"{subject.name} was {what} on {subject.node}, which has no room"
 
     def _may_be_taken(self, oracle: Oracle, commit: Commit, pod: Pod) -> bool:
         before = oracle.templates.get(pod.hash)
@@ -130,10 +129,10 @@ class RoomForSuccessor(Check):
         old, new = _template_requests(before), _template_requests(oracle.ds.template)
         if all(amount <= old.get(name, 0) for name, amount in new.items()):
             return True
-        return self._had_room(oracle.cluster, commit, node_of(pod), new, pod.uid)
+        return self._had_room(oracle.cluster, commit, pod.node, new, pod.uid)
 
     def _may_come_beside(self, oracle: Oracle, commit: Commit, made: Pod) -> bool:
-        node = node_of(made)
+        node = made.node
         beside = [
             each
             for each in oracle.pods_on(node)

@@ -49,7 +49,6 @@ from everynode.sim.checks.oracle import (
 from everynode.sim.checks.possible_views import owner_uid, pods_on_node
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit, WorldRecord
-from everynode.sim.history.snapshots import node_of
 
 COUNT_NAMES: Final = ("wanted", "current", "misscheduled", "ready", "updated", "available")
 COUNTED: Final = ("pods", "nodes", "controllerrevisions.apps")
@@ -144,7 +143,7 @@ class CurrentCounts:
         changed: dict[str, None] = {}
         for commit in islice(commits, self._followed, None):
             if commit.kind == "pods":
-                changed[node_of(commit.after or commit.before)] = None
+                changed[(commit.after or commit.before).node] = None
             elif commit.kind == "nodes" and changes_fit(commit):
                 changed[self._see(commit.after or commit.before)] = None
         self._followed = len(commits)
@@ -223,7 +222,7 @@ def writes_pod_of(commit: Commit, uid: str) -> bool:
 
 def nodes_of(commit: Commit) -> list[str]:
     """The nodes of a pod before and after."""
-    return [node_of(pod) for pod in (commit.before, commit.after) if pod is not None]
+    return [pod.node for pod in (commit.before, commit.after) if pod is not None]
 
 
 def changes_fit(commit: Commit) -> bool:
@@ -311,7 +310,7 @@ class WriterKnowledge:
         state = {**states[-1]}
         if after is not None:
             state.pop(after.uid, None)
-        if before is not None and node_of(before) == node:
+        if before is not None and before.node == node:
             state[before.uid] = before
         _add(states, state, late=late)
 

@@ -6,12 +6,11 @@ from collections.abc import Collection
 
 from everynode.api.objects import Pod
 from everynode.sim.checks.oracle import Oracle, node_fit
-from everynode.sim.history.snapshots import node_of
 
 
 def is_withdrawn(oracle: Oracle, pod: Pod) -> bool:
     """Whether the target no longer tolerates a taint that the pod's revision tolerates."""
-    node, template = oracle.cluster.nodes.get(node_of(pod)), oracle.templates.get(pod.hash)
+    node, template = oracle.cluster.nodes.get(pod.node), oracle.templates.get(pod.hash)
     if node is None or template is None or oracle.at_target(pod):
         return False
     before, after = node_fit(template), node_fit(oracle.ds.template)

@@ -9,15 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Self, TypeVar
 
-from everynode.api.affinity import pinned_node
 from everynode.api.objects import Pod
 
 T = TypeVar("T")
-
-
-def node_of(pod: Pod) -> str:
-    """The node that a pod is bound to, or pinned to by its affinity."""
-    return pod.spec.node_name or pinned_node(pod.spec.affinity)
 
 
 class PastMapping(Mapping[str, T]):
@@ -87,18 +81,18 @@ class PodIndex(dict[str, Pod]):
     def change(self, before: Pod | None, after: Pod | None) -> None:
         """Apply the creation, change or deletion of a pod."""
         places = self._by_node
-        if before is not None and after is not None and (node := node_of(after)) == node_of(before):
+        if before is not None and after is not None and (node := after.node) == before.node:
             there = places[node]
             places[node] = tuple([after if each is before else each for each in there])
             self[after.uid] = after
             return
         if before is not None:
-            there = places[node_of(before)]
-            places[node_of(before)] = tuple([each for each in there if each is not before])
+            there = places[before.node]
+            places[before.node] = tuple([each for each in there if each is not before])
             if after is None:
                 del self[before.uid]
         if after is not None:
-            places[node_of(after)] = (*self.on(node_of(after)), after)
+            places[after.node] = (*self.on(after.node), after)
             self[after.uid] = after
 
 
@@ -114,5 +108,5 @@ class PastPodIndex(PastMapping[Pod]):
         same = [pod for pod in self._now.on(node) if pod.uid not in changed]
         return (
             *same,
-            *(pod for pod in changed.values() if pod is not None and node_of(pod) == node),
+            *(pod for pod in changed.values() if pod is not None and pod.node == node),
         )

@@ -10,7 +10,6 @@ from everynode.api.daemonset import DaemonSet
 from everynode.api.objects import ControllerRevision, Lease, Node, Pod
 from everynode.sim.checks.oracle import is_true
 from everynode.sim.history.record import Commit
-from everynode.sim.history.snapshots import node_of
 
 if TYPE_CHECKING:
     from everynode.sim.world import World
@@ -47,7 +46,7 @@ def describe(commit: Commit) -> str:
 
 
 def _of_pod(commit: Commit, pod: Pod) -> str:
-    text = f"pod {pod.name} on {node_of(pod)} ({pod.hash})"
+    text = f"pod {pod.name} on {pod.node} ({pod.hash})"
     if commit.after is None:
         return f"{text} gone"
     if commit.before is None:
