@@ -7,14 +7,12 @@ import heapq
 import itertools
 from typing import Final, TypeGuard
 
-import msgspec
-
 from everynode.api.keys import REVISION_HASH
 from everynode.api.objects import Pod
 from everynode.clock import Clock
 from everynode.controller.pending_writes import PendingWrite, version_of
 from everynode.controller.reporter import Reporter
-from everynode.controller.requests import pod_request
+from everynode.controller.requests import decode_write_response, pod_request
 from everynode.controller.scheduling import ReconcileQueue
 from everynode.controller.state import DaemonSetState
 from everynode.decide.actions import Cause, CreatePod, DeletePod, PatchPod, PodAction
@@ -39,7 +37,6 @@ from everynode.kube.errors import (
     UnknownOutcome,
 )
 from everynode.kube.resources import PODS
-from everynode.kube.watch.cache import parse_resource_version
 from everynode.kube.watch.decode import Decoder
 
 MAX_CONCURRENT_WRITES: Final = 64
@@ -48,17 +45,7 @@ _ROLLOUT: Final = 1
 _URGENT: Final = frozenset({Cause.MISSING, Cause.REPLACE_FINISHED, Cause.GATE})
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Answer(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-
-
 _decode_pod: Final = Decoder(Pod).one
-_decode_answer: Final = msgspec.json.Decoder(_Answer).decode
 
 
 class Executor:
@@ -110,7 +97,7 @@ class Executor:
         action = write.action
         try:
             answer = await self._client.write(
-                pod_request(action, state.ds.namespace), _decode_answer
+                pod_request(action, state.ds.namespace), decode_write_response
             )
         except KubeError as error:
             await self._handle_error(state, write, error)
@@ -120,7 +107,7 @@ class Executor:
             action.node,
             write,
             uid=answer.metadata.uid,
-            version=parse_resource_version(answer.metadata.resource_version),
+            version=answer.version,
             now=self._clock.now(),
         )
         return True
@@ -200,7 +187,7 @@ class Executor:
         state.drop_write(write.action.node, write)
 
     async def _patch(self, state: DaemonSetState, action: PatchPod) -> None:
-        await self._client.write(pod_request(action, state.ds.namespace), _decode_answer)
+        await self._client.write(pod_request(action, state.ds.namespace), decode_write_response)
         self._reporter.pod_written(state, action)
 
     async def _read(self, state: DaemonSetState, name: str) -> Pod:

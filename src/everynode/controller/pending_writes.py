@@ -18,10 +18,10 @@ VERIFY_UNKNOWN_AFTER = 5.0  # seconds until the pod of a write of unknown outcom
 # The cache normally shows a committed write within milliseconds, and a watch that is behind catches
 # up; reading pods meanwhile would only slow it down. This is for a watch that never catches up.
 VERIFY_COMMITTED_AFTER = 20.0
-_VERIFIED_AT_ONCE = 10  # pods that are read together because a write is not seen
+_MAX_VERIFIED = 10  # pods that are read together because a write is not seen
 _VERIFY_PAUSE = 0.5
 # Seconds a write may wait to be sent; after that it is decided again, by what is observed then.
-_QUEUED_AT_MOST = 1.0
+_MAX_QUEUED_SECONDS = 1.0
 
 
 class WriteStage(enum.Enum):
@@ -65,7 +65,7 @@ class PendingWrite:
 
     def is_outdated(self, now: float) -> bool:
         """Whether it has waited too long to be sent as it was decided."""
-        return now - self.since > _QUEUED_AT_MOST
+        return now - self.since > _MAX_QUEUED_SECONDS
 
     def verify_at(self) -> float:
         """When to read the pod if the cache still does not show the write."""
@@ -78,13 +78,13 @@ def take_overdue(
 ) -> tuple[list[tuple[str, PendingWrite]], float | None]:
     """Return writes that the cache should show by now, by node name; their pods are read.
 
-    At most _VERIFIED_AT_ONCE, and each again only after another full wait. Also when to look again.
+    At most _MAX_VERIFIED, and each again only after another full wait. Also when to look again.
     """
     unanswered = (WriteStage.QUEUED, WriteStage.SENT)
     waiting = [
         (node, each) for node, each in sorted(writes.items()) if each.stage not in unanswered
     ]
-    late = [(node, each) for node, each in waiting if each.verify_at() <= now][:_VERIFIED_AT_ONCE]
+    late = [(node, each) for node, each in waiting if each.verify_at() <= now][:_MAX_VERIFIED]
     for _, write in late:
         write.since = now
     times = (max(write.verify_at(), now + _VERIFY_PAUSE) for _, write in waiting)

@@ -1,8 +1,13 @@
-"""Requests: turns decided actions into API requests; each carries its precondition."""
+"""Requests: turns decided actions into API requests; each carries its precondition.
+
+Of the response to a write only the uid and the resourceVersion are read (`WriteResponse`).
+"""
 
 from __future__ import annotations
 
 from typing import Final
+
+import msgspec
 
 from everynode.api.daemonset import DaemonSet
 from everynode.api.keys import FIELD_MANAGER
@@ -21,8 +26,28 @@ from everynode.kube import verbs
 from everynode.kube.requests import MERGE_PATCH, METADATA, STRATEGIC_PATCH, Request
 from everynode.kube.resources import PODS, REVISIONS
 from everynode.kube.verbs import ListOptions
+from everynode.kube.watch.cache import parse_resource_version
 
 _PATCHES: Final = {"strategic": STRATEGIC_PATCH, "merge": MERGE_PATCH}
+
+
+class _WrittenMeta(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+
+
+class WriteResponse(msgspec.Struct):
+    """The object that a write returned, as far as it is read."""
+
+    metadata: _WrittenMeta = msgspec.field(default_factory=_WrittenMeta)
+
+    @property
+    def version(self) -> int:
+        """The resourceVersion as a number, 0 if it is not a number."""
+        return parse_resource_version(self.metadata.resource_version)
+
+
+decode_write_response: Final = msgspec.json.Decoder(WriteResponse).decode
 
 
 def pod_request(action: PodAction, namespace: str) -> Request:

@@ -9,14 +9,13 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Final
 
-import msgspec
-
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Flavour
 from everynode.api.keys import FIELD_MANAGER
 from everynode.api.versions import encode_status
 from everynode.backoff import Backoff
 from everynode.clock import Clock
 from everynode.controller.reporter import Reporter
+from everynode.controller.requests import decode_write_response
 from everynode.controller.scheduling import ReconcileQueue
 from everynode.controller.state import DaemonSetState
 from everynode.kube import verbs
@@ -34,10 +33,9 @@ _LONGEST_INTERVAL: Final = 2.0
 _NODES_PER_SECOND: Final = 1000  # counts of a DaemonSet of this size are written once a second
 _REFUSED_PAUSE: Final = 5.0
 _SHOWN_AFTER: Final = 20.0  # the watch normally shows a write within milliseconds
-_STALE: Final = Backoff(
-    first=WRITE_INTERVAL, longest=30.0
-)  # our DaemonSet is older than the stored one
 _CONFLICT: Final = Backoff(first=60.0, longest=3600.0)  # another manager writes the status
+# Our DaemonSet is older than the stored one.
+_STALE: Final = Backoff(first=WRITE_INTERVAL, longest=30.0)
 _OMITTED_WHEN_ZERO: Final = (
     "observedGeneration",
     "updatedNumberScheduled",
@@ -45,21 +43,8 @@ _OMITTED_WHEN_ZERO: Final = (
     "numberUnavailable",
     "conditions",
 )
-
-
 _MAX_OWN_STATUSES: Final = 8  # statuses that we sent and that the watch may still show
 _Counts = tuple[int | str, ...]
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-
-
-class _Answer(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-
-
-_decode_answer: Final = msgspec.json.Decoder(_Answer).decode
 
 
 @dataclass(slots=True)
@@ -222,8 +207,8 @@ class StatusWriter:
     ) -> None:
         pause, done = WRITE_INTERVAL, False
         try:
-            answer = await self._client.write(request, _decode_answer)
-            known.version = parse_resource_version(answer.metadata.resource_version)
+            answer = await self._client.write(request, decode_write_response)
+            known.version = answer.version
             known.written_at = self._clock.now()
             # The more nodes, the longer counts wait for each other.
             known.counts_at = known.written_at + min(
