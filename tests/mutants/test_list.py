@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import symtable
 import tomllib
 from collections import Counter
 
@@ -20,7 +22,22 @@ def test_a_mutant_replaces_text_that_occurs_once_by_other_python(mutant: dict[st
     assert text.count(mutant["old"]) == 1
     mutated = text.replace(mutant["old"], mutant["new"])
     assert mutated != text
-    compile(mutated, str(path), "exec")
+    # A name that does not exist would break any promise at once, and show nothing.
+    assert undefined_names(mutated) == set()
+
+
+def undefined_names(source: str) -> set[str]:
+    """The names that functions and classes of a module use as globals and that it lacks."""
+    module = symtable.symtable(source, "mutant", "exec")
+    known = {*dir(builtins), *(symbol.get_name() for symbol in module.get_symbols())}
+    found: set[str] = set()
+    tables = [*module.get_children()]
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        used = (each for each in table.get_symbols() if each.is_global() and each.is_referenced())
+        found |= {symbol.get_name() for symbol in used}
+    return found - known
 
 
 def test_mutants_have_names_of_their_own() -> None:
