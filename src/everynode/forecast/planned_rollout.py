@@ -89,7 +89,6 @@ class _PlannedRollout(PlayedRollout):
         self._request = request
         self._touched: dict[str, Touched] = {}
         self._began = 0.0
-        self._transport.on_take = self._note_take
 
     async def run(self) -> RolloutPlan:
         """From the state of the real cluster to the end of the update."""

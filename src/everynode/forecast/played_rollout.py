@@ -100,15 +100,21 @@ class PlayedRollout:
         self._clock = SimClock(loop, f"{settings.seed}/forecast", skew=skew)
         self._api = Api(clock=self._clock)
         transport = LocalTransport(self._api)
-        self._tracker = RolloutTracker(self._api.store, loop, self._clock)
-        self._tracker.on_preparing_delete = self._release_later
         self._recorder = RolloutRecorder()
-        self._tracker.on_node_state = self._recorder.note
+        self._tracker = RolloutTracker(
+            self._api.store,
+            loop,
+            self._clock,
+            on_preparing_delete=self._release_later,
+            on_node_state=self._recorder.note,
+        )
         self._client = Client(transport, self._clock)
         self._components = Components(transport, self._clock, components)
         add_running_pod = self._components.simulated_nodes.add_running_pod
         preinstalled = PreinstalledPods(self._api.store, transport, self._clock, add_running_pod)
-        self._transport = ForecastTransport(transport, self._tracker, preinstalled)
+        self._transport = ForecastTransport(
+            transport, self._tracker, preinstalled, on_take=self._note_take
+        )
         self._controller = Controller(self._transport, self._clock, ControllerOptions(native=True))
         self._released: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -124,6 +130,9 @@ class PlayedRollout:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+    def _note_take(self, node: str) -> None:
+        """The controller creates, deletes or begins to update a pod on this node."""
 
     # --- The steps -------------------------------------------------------------------------------
 

@@ -32,36 +32,43 @@ _decode_revision: Final = Decoder(ControllerRevision).one
 
 
 class RolloutTracker:
-    """Tracks one DaemonSet over all nodes."""
+    """Tracks one DaemonSet over all nodes.
 
-    def __init__(self, store: Store, loop: SimLoop, clock: SimClock) -> None:
+    `on_preparing_delete` is called with pods that wait for a preDelete hook, `on_node_state` with
+    the seconds since the update began, a node and its state.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        loop: SimLoop,
+        clock: SimClock,
+        *,
+        on_preparing_delete: Callable[[Pod], None] = lambda pod: None,
+        on_node_state: Callable[[float, str, NodeState], None] = lambda *_: None,
+    ) -> None:
         self.pods: dict[str, dict[str, Pod]] = {}  # by node, by uid
         self.up: set[str] = set()
         self.updated: set[str] = set()  # available, at another revision than before the update
         self.changed_at = 0.0  # when a node last became available, unavailable or updated
         self.last_pod_change = (
-            0.0  # when a pod was last created, changed by a controller, or removed
+            0.0  # when a pod was last created, removed, or changed by a controller
         )
         self.most_down = 0
         self.most_doubled = 0
         self.curve: list[tuple[float, int, int]] = []  # time, updated, down
         self.set: DaemonSet | None = None
-        self.on_preparing_delete: Callable[[Pod], None] = lambda pod: (
-            None
-        )  # called with pods that wait for a preDelete hook
-        # called with the time since the update began and the state of a node
-        self.on_node_state: Callable[[float, str, NodeState], None] = lambda *_: None
+        self._on_preparing_delete = on_preparing_delete
+        self._on_node_state = on_node_state
         self._node_by_pod: dict[str, str] = {}  # node by the pod's name
         self._nodes: dict[str, bytes] = {}
         self._revisions: dict[str, bytes] = {}
         self._old: frozenset[str] = frozenset()
-        self._initially_up: frozenset[str] = (
-            frozenset()
-        )  # nodes that were available when the update began
+        self._initially_up: frozenset[str] = frozenset()  # available when the update began
         self._down = 0
         self._with_two_pods: set[str] = set()
         self._began: float | None = None
-        self._oracle: Oracle | None = None  # tells which pods are available
+        self._oracle: Oracle | None = None  # which pods are available
         self._loop, self._clock = loop, clock
         store.observe("pods", self._pod_changed)
         store.observe("nodes", self._keep_latest(self._nodes))
@@ -174,7 +181,7 @@ class RolloutTracker:
             pods[pod.uid] = pod
             self._node_by_pod[pod.name] = node
             if keys.LIFECYCLE_STATE in pod.metadata.labels:
-                self.on_preparing_delete(pod)
+                self._on_preparing_delete(pod)
         self._recount(node)
 
     def _recount(self, node: str) -> None:
@@ -187,7 +194,7 @@ class RolloutTracker:
         updated = any(not self.is_old(pod.hash) for pod in up)
         if self._began is not None:
             time = round(self._clock.monotonic() - self._began, 3)
-            self.on_node_state(time, node, state_of(pods, up, self.is_old))
+            self._on_node_state(time, node, state_of(pods, up, self.is_old))
         before = (len(self.updated), self._down)
         self._set_node_state(node, up=bool(up), updated=updated, two_pods=len(pods) > 1)
         if self._began is not None and before != (len(self.updated), self._down):

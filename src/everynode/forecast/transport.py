@@ -28,19 +28,24 @@ _pod: Final = Decoder(Pod).one
 class ForecastTransport:
     """Passes all requests on; pods of the new version get an annotation to fail on failing nodes.
 
-    Before `begin` is called, pods run as soon as they are created.
+    Before `begin` is called, pods run as soon as they are created. `on_take` is called with the
+    node of every pod that is created, deleted or moved to another version.
     """
 
     def __init__(
-        self, transport: Transport, tracker: RolloutTracker, preinstalled: PreinstalledPods
+        self,
+        transport: Transport,
+        tracker: RolloutTracker,
+        preinstalled: PreinstalledPods,
+        *,
+        on_take: Callable[[str], None] = lambda node: None,
     ) -> None:
         self.writes: Counter[str] = Counter()  # by what was written
         self.failing: frozenset[str] = frozenset()  # nodes
         self.failure = "probe"  # what fails there: pull, crash or probe
         # nodes whose old pod fails by an annotation, which an update in place is to end
         self.mended: frozenset[str] = frozenset()
-        # called with the node of every pod that is created, deleted or moved to another version
-        self.on_take: Callable[[str], None] = lambda node: None
+        self._on_take = on_take
         self._transport = transport
         self._tracker = tracker
         self._preinstalled = preinstalled
@@ -56,7 +61,7 @@ class ForecastTransport:
             if ("dryRun", "All") not in request.query:
                 self.writes[_write_kind(request.path)] += 1
                 if _takes_pod(request):
-                    self.on_take(self._node_of(request))
+                    self._on_take(self._node_of(request))
             request = self._with_failure(request)
         elif request.method == "POST" and request.path.endswith("/pods"):
             return await self._preinstalled.create_running(request)

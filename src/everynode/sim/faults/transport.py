@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from everynode.api import keys
@@ -143,19 +144,19 @@ class FaultyTransport:
         if watched[1] in ("", keys.REVISION_HASH):  # else pull pods, or orphans of one DaemonSet
             self._watched[watched] = _kind_of(request.path)
         kind = resource_of_path(request.path)
-        stream = FaultyWatch(answer, self, self._faults, kind=kind, watched=watched)
+        stream = FaultyWatch(
+            answer,
+            self,
+            self._faults,
+            kind=kind,
+            watched=watched,
+            on_end=partial(self._streams.pop, self._opened, None),
+        )
         self._streams[self._opened] = stream
-        stream.forget = self._forgetter(self._opened)
         return stream
 
     async def close(self) -> None:
         """Nothing to release."""
-
-    def _forgetter(self, key: int) -> Callable[[], None]:
-        def forget() -> None:
-            self._streams.pop(key, None)
-
-        return forget
 
     # --- The server's side -----------------------------------------------------------------------
 

@@ -45,12 +45,13 @@ class FaultyWatch:
         *,
         kind: str,
         watched: tuple[str, str],
+        on_end: Callable[[], object],
     ) -> None:
         self.status = 200
         self.headers = {"content-type": "application/json"}
         self.kind = kind
         self._watched = watched
-        self.forget: Callable[[], None] = lambda: None
+        self._on_end = on_end
         self._watch = watch
         self._transport = transport
         self._faults = faults
@@ -169,7 +170,7 @@ class FaultyWatch:
     async def close(self) -> None:
         """Close the watch."""
         self._ended = True
-        self.forget()
+        self._on_end()
         self._watch.close()
 
     def end(self, *, gone: bool, half: bool) -> None:
@@ -181,7 +182,7 @@ class FaultyWatch:
         elif half:
             self._last = _HALF
         self._ended = True
-        self.forget()
+        self._on_end()
         self._watch.close()
         if self._silent is not None and not self._silent.done():
             self._silent.set_result(None)
