@@ -314,17 +314,17 @@ def _default_pod_requests(spec: Object) -> None:
 def _sum_requests(spec: Object, name: str) -> Quantity | None:
     """Return the highest sum of the requests of containers that run at one time, or None."""
     running = [_parse_request(c, name) for c in _items(spec, "containers")]
-    asked = [amount for amount in running if amount is not None]
+    found = [amount for amount in running if amount is not None]
     sidecars = peak = ZERO
     for container in _items(spec, "initContainers"):
         amount = _parse_request(container, name)
         if amount is None:
             continue
-        asked.append(amount)
+        found.append(amount)
         peak = max(peak, sidecars + amount)
         if container.get("restartPolicy") == "Always":
             sidecars += amount
-    if not asked:
+    if not found:
         return None
     return max(sum((a for a in running if a is not None), sidecars), peak)
 

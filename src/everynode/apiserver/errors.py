@@ -203,11 +203,11 @@ def expired(message: str, *, metadata: Object | None = None) -> StatusError:
     return StatusError(410, "Expired", message, metadata=metadata)
 
 
-def resource_version_too_large(asked: int, current: int) -> StatusError:
+def resource_version_too_large(requested: int, current: int) -> StatusError:
     """504: the resourceVersion of the request is higher than the server's current one."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details: Object = {"causes": [cause], "retryAfterSeconds": 1}
-    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    message = f"Timeout: Too large resource version: {requested}, current: {current}"
     return StatusError(504, "Timeout", message, details=details)
 
 

@@ -177,11 +177,11 @@ def _is_given(context: click.Context, name: str) -> bool:
 
 def _check_combination(given: list[str]) -> None:
     """Raise WrongUsage for options that do not go together."""
-    asked: list[str] = [name for name in _MODES if name in given]
-    if asked[-2:] == ["crash_points", "scenario"]:
-        asked.pop()
-    if len(asked) > 1:
-        first, second = (_FLAGS.get(name, f"--{name}") for name in asked[:2])
+    modes: list[str] = [name for name in _MODES if name in given]
+    if modes[-2:] == ["crash_points", "scenario"]:
+        modes.pop()
+    if len(modes) > 1:
+        first, second = (_FLAGS.get(name, f"--{name}") for name in modes[:2])
         raise UsageError(f"{first} and {second} cannot be combined: run one after the other")
     for name in given:
         if name in _FORECAST_OPTIONS and "files" not in given:

@@ -295,8 +295,8 @@ class Election:
         return max(self._clock.monotonic() - monotonic, self._clock.now() - wall)
 
     def _step_down(self, why: str) -> None:
-        tell = log.info if self._resigning else log.warning
-        tell("No longer leading", because=why)
+        write = log.info if self._resigning else log.warning
+        write("No longer leading", because=why)
         self._renewed = None
         self._leading.clear()
         self._following.set()

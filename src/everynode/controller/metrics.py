@@ -140,9 +140,9 @@ class Metrics:
         """Count a reconcile and its duration."""
         self._reconciles.observe(seconds)
 
-    def wrote(self, asked: RequestInfo, result: str) -> None:
+    def wrote(self, request: RequestInfo, result: str) -> None:
         """Count a write that was sent, by its result."""
-        self._writes[asked.verb, asked.resource, result] += 1
+        self._writes[request.verb, request.resource, result] += 1
 
     def pod_action(self, action: str, cause: str) -> None:
         """Count an action on a pod, by its cause."""

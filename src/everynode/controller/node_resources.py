@@ -197,10 +197,10 @@ def _with_resize(
 ) -> RequestingContainer:
     if container.name not in has:
         return container
-    asked = dict(container.resources.requests)
+    requested = dict(container.resources.requests)
     allocated = dict(has[container.name])
     if not infeasible:
-        wanted, given = parse_amounts(asked), parse_amounts(allocated)
-        allocated |= {n: asked[n] for n in wanted if wanted[n] >= given.get(n, 0)}
+        wanted, given = parse_amounts(requested), parse_amounts(allocated)
+        allocated |= {n: requested[n] for n in wanted if wanted[n] >= given.get(n, 0)}
     resources = msgspec.structs.replace(container.resources, requests=allocated)
     return msgspec.structs.replace(container, resources=resources)

@@ -30,9 +30,8 @@ from everynode.kube.verbs import EVERYTHING, ListOptions
 
 T = TypeVar("T")
 
-WRITE_SECONDS: Final = (
-    10.0  # how long the server may work on a write, unless `write_budget` gives less
-)
+# How long the server may work on a write, unless `write_budget` gives less.
+WRITE_SECONDS: Final = 10.0
 READ_ATTEMPTS: Final = 4
 _BACKOFF: Final = Backoff(first=0.25, longest=5.0)  # between the attempts of a read
 

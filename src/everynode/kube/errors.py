@@ -15,8 +15,8 @@ _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": 
 class KubeError(Exception):
     """The request failed.
 
-    `message` is the server's own; `asked` describes the request. `retry_after` is set where the
-    server sent how long to wait.
+    `message` is the server's own; `request_info` describes the request. `retry_after` is set where
+    the server sent how long to wait.
     """
 
     def __init__(

@@ -218,13 +218,13 @@ def _allows_unavailable(rolling: Object) -> bool:
 def _if_rolling_update(holds: Callable[[Object], bool]) -> Callable[[Object], bool]:
     """Turn a predicate of rollingUpdate into one of updateStrategy; true if there is none."""
 
-    def asked(strategy: Object) -> bool:
+    def of_strategy(strategy: Object) -> bool:
         rolling = strategy.get("rollingUpdate")
         if strategy.get("type", "RollingUpdate") != "RollingUpdate" or rolling is None:
             return True
         return holds(rolling)
 
-    return asked
+    return of_strategy
 
 
 _R: Final = "self.rollingUpdate"

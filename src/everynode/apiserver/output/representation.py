@@ -211,9 +211,9 @@ class MetadataOnly:
             return
         group = self._kind.group.partition(".")[0] or "core"
         shown = "unstructured.Unstructured" if self._kind.custom else f"{group}.{self._kind.kind}"
-        asked = f"{_METADATA}List" if self._whole else _METADATA
+        requested = f"{_METADATA}List" if self._whole else _METADATA
         what = f"is a list (*{shown}List)" if whole else f"is not a list (*{shown})"
-        message = f"you requested {asked}, but the requested object {what}"
+        message = f"you requested {requested}, but the requested object {what}"
         raise StatusError(406, "NotAcceptable", message)
 
     def partial(self, obj: Object) -> Object:

@@ -47,9 +47,8 @@ class _PatchedDocument:
 
     def __init__(self, document: Any) -> None:
         self.document = document
-        self._copies: dict[
-            int, Any
-        ] = {}  # copies made here, by id(): these may be changed in place
+        # Copies made here, by id(): these may be changed in place.
+        self._copies: dict[int, Any] = {}
         self._copied = 0  # bytes copied by copy operations so far
 
     def apply(self, operation: Any) -> None:

@@ -201,12 +201,14 @@ class PodStrategy(ResourceStrategy):
             known.metadata, {"spec": spec, "status": {"phase": known.status.phase}}
         )
 
-    def grace(self, obj: Object, asked: int | None) -> int | None:
+    def grace(self, obj: Object, requested: int | None) -> int | None:
         """Return the requested grace period or the pod's own; 0 for a pod that does not run."""
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
         if not spec.get("nodeName") or status.get("phase") in _FINISHED:
             return 0
-        period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 0)
+        period = (
+            requested if requested is not None else spec.get("terminationGracePeriodSeconds", 0)
+        )
         return 1 if period < 0 else int(period)
 
 

@@ -31,9 +31,9 @@ def _class_of(all_resources: list[Object]) -> str:
     limits: dict[str, int] = {}
     guaranteed = True
     for resources in all_resources:
-        asked, capped = _amounts(resources, "requests"), _amounts(resources, "limits")
-        for name in asked:
-            requests[name] = requests.get(name, 0) + asked[name]
+        requested, capped = _amounts(resources, "requests"), _amounts(resources, "limits")
+        for name in requested:
+            requests[name] = requests.get(name, 0) + requested[name]
         for name in capped:
             limits[name] = limits.get(name, 0) + capped[name]
         guaranteed = guaranteed and len(capped) == len(_RESOURCES)

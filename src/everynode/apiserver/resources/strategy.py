@@ -149,7 +149,7 @@ class ResourceStrategy:
         """Decode only what a deletion needs; None if that is the whole object."""
         return None
 
-    def grace(self, obj: Object, asked: int | None) -> int | None:
+    def grace(self, obj: Object, requested: int | None) -> int | None:
         """Return the grace period in seconds; None for kinds that are deleted at once."""
         return None
 

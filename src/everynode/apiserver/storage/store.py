@@ -208,9 +208,8 @@ class Store:
             fields=previous.fields if previous.fields == fields else fields,
         )
         collection.reindex(previous, record)
-        dict.__setitem__(
-            collection.records, record.key, record
-        )  # the key exists: skip the sorted insert
+        # The key exists: skip the sorted insert.
+        dict.__setitem__(collection.records, record.key, record)
         self._commit(collection, Change("MODIFIED", record, previous))
         return record
 

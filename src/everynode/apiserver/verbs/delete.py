@@ -219,11 +219,11 @@ def _has_namespace_finalizers(obj: Object) -> bool:
 
 
 def _shorten_grace_period(
-    request: ApiRequest, meta: Object, asked: int | None, grace: int | None
+    request: ApiRequest, meta: Object, requested: int | None, grace: int | None
 ) -> bool:
     """Apply a DELETE with a shorter grace period to an object that is already terminating."""
     before = meta.get("deletionGracePeriodSeconds")
-    if grace is None or asked is None or before is None or grace >= before:
+    if grace is None or requested is None or before is None or grace >= before:
         return False
     began = parse_time(meta["deletionTimestamp"]) - _as_go_duration(before)
     meta["deletionTimestamp"] = format_time(

@@ -183,9 +183,8 @@ class Api:
         request = ApiRequest(self.state, with_valid_unicode(http), place, agent=agent)
         try:
             if http.method != "GET":
-                representation_for(
-                    request
-                )  # an unacceptable Accept header is an error before anything is written
+                # An unacceptable Accept header is an error before anything is written.
+                representation_for(request)
             response = self._choose_verb(request)(request)
         except StatusError as refusal:
             response = refusal.response()

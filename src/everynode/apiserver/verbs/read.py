@@ -110,9 +110,9 @@ def watch(request: ApiRequest) -> Watch:
     """Start a watch at the version that the query names."""
     form = representation_for(request)
     selection = selection_for(request)
-    asked = request.query.get("resourceVersion", "")
-    _check_version_syntax(asked)
-    version = _parse_version(asked)
+    requested = request.query.get("resourceVersion", "")
+    _check_version_syntax(requested)
+    version = _parse_version(requested)
     initial = request.query.get("sendInitialEvents")
     _check_watch_list(request, initial)
     bookmarks = request.flag("allowWatchBookmarks")
@@ -131,8 +131,8 @@ def watch(request: ApiRequest) -> Watch:
 
 
 def _watch_seconds(request: ApiRequest) -> float:
-    asked = _int_option(request, "timeoutSeconds")
-    return float(asked) if asked else request.state.clock.jitter(1800.0, 3600.0)
+    requested = _int_option(request, "timeoutSeconds")
+    return float(requested) if requested else request.state.clock.jitter(1800.0, 3600.0)
 
 
 def _check_watch_list(request: ApiRequest, initial: str | None) -> None:
@@ -162,21 +162,21 @@ def _invalid_list_option(path: str, message: str) -> StatusError:
 
 def _point_in_time(request: ApiRequest, limit: int) -> tuple[int, str, bool]:
     """The version a list is of, the key it begins after, and whether it must be that version."""
-    asked = request.query.get("resourceVersion", "")
+    requested = request.query.get("resourceVersion", "")
     match = request.query.get("resourceVersionMatch", "")
     current = request.state.store.version
     if text := request.query.get("continue", ""):
         if match:
             message = "Forbidden: resourceVersionMatch is forbidden when continue is provided"
             raise _invalid_list_option("resourceVersionMatch", message)
-        if asked not in ("", "0"):
+        if requested not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
         token = _decode_token(text)
         if token.version == _ANY_VERSION:
             return current, token.start, False
         return token.version, token.start, True
-    version = _parse_version(asked)
-    _check_match(asked, match)
+    version = _parse_version(requested)
+    _check_match(requested, match)
     if version:
         _check_not_ahead(request, version)
     if version and (match == "Exact" or (limit and not match)):
@@ -184,15 +184,15 @@ def _point_in_time(request: ApiRequest, limit: int) -> tuple[int, str, bool]:
     return current, "", False
 
 
-def _check_match(asked: str, match: str) -> None:
+def _check_match(requested: str, match: str) -> None:
     if not match:
         return
     faults = []
-    if not asked:
+    if not requested:
         faults.append(
             "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
         )
-    if match == "Exact" and asked == "0":
+    if match == "Exact" and requested == "0":
         faults.append(
             'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
         )
@@ -254,18 +254,18 @@ def _list_expired(after: str) -> StatusError:
     )
 
 
-def _check_resource_version(request: ApiRequest, asked: str) -> None:
-    _check_version_syntax(asked)
-    if version := _parse_version(asked):
+def _check_resource_version(request: ApiRequest, requested: str) -> None:
+    _check_version_syntax(requested)
+    if version := _parse_version(requested):
         _check_not_ahead(request, version)
 
 
-def _check_version_syntax(asked: str) -> None:
+def _check_version_syntax(requested: str) -> None:
     """Raise 500 for a malformed resourceVersion: kube-apiserver does so for get and watch."""
     try:
-        parse_uint(asked or "0")
+        parse_uint(requested or "0")
     except NumberError as error:
-        raise StatusError(500, "", _not_a_version(asked, error)) from None
+        raise StatusError(500, "", _not_a_version(requested, error)) from None
 
 
 def _check_not_ahead(request: ApiRequest, version: int) -> None:

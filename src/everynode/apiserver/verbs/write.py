@@ -209,9 +209,8 @@ def patch(request: ApiRequest) -> Response:
     if conversion is not None:
         obj = conversion.store(obj)
     if media_type_of(request.http.content_type) in (STRATEGIC_PATCH, APPLY_PATCH):
-        obj = request.kind.strategy.after_patch(
-            obj
-        )  # other formats leave fields alone that they do not name
+        # Other formats leave fields alone that they do not name.
+        obj = request.kind.strategy.after_patch(obj)
     # A status patch leaves the spec untouched, so the decoded object can serve as the old one;
     # after other patches both may share parts, so the old one is decoded again.
     alone = request.subresource == "status" and conversion is None

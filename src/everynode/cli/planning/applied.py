@@ -85,9 +85,10 @@ def _entries(live: Object) -> list[Object]:
 
 
 def _declares(entry: Object) -> bool:
-    """Whether an entry is that of a tool that declares whole objects.
+    """Whether an entry of managedFields is that of a tool that declares whole objects.
 
-    It says the selector, which none may lack. Who only adds a container leaves it alone.
+    Such a tool owns the selector, which every manifest has to name. One that only adds a container
+    does not.
     """
     declaring = entry.get("operation") == APPLY or entry.get("manager") in (_KUBECTL, _HELM)
     fields = entry.get("fieldsV1") or {}

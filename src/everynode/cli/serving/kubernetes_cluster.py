@@ -25,9 +25,8 @@ from everynode.localkube.control_plane_config import CONTROLLER_MANAGER
 from everynode.localkube.processes import ProcessError
 
 HEARTBEAT: Final = 10.0  # seconds, as real kubelets
-_RENEWALS: Final = (
-    50  # lease renewals per second of all nodes together; more nodes renew less often
-)
+# Lease renewals per second of all nodes together; more nodes renew less often.
+_RENEWALS: Final = 50
 _MISSED: Final = 4  # missed heartbeats until a node's Ready is Unknown, as in Kubernetes
 
 

@@ -307,9 +307,8 @@ class GarbageCollector:
             return _unverified_owner(owner)
         namespace = item.namespace if resource.namespaced else ""
         if resource.namespaced and not namespace:
-            return _unverified_owner(
-                owner
-            )  # invalid: a cluster-scoped object cannot have a namespaced owner
+            # Invalid: a cluster-scoped object cannot have a namespaced owner.
+            return _unverified_owner(owner)
         result = await send_request(
             self._transport, verbs.get(resource, owner.name, namespace=namespace)
         )

@@ -80,9 +80,8 @@ class NamespaceController:
         self._queue: asyncio.Queue[str] = asyncio.Queue()
         self._queued: dict[str, None] = {}
         self._retrying: dict[str, None] = {}  # namespaces with a timer
-        self._resources: dict[
-            str, ServerResources
-        ] = {}  # discovered once per terminating namespace
+        # Discovered once per terminating namespace.
+        self._resources: dict[str, ServerResources] = {}
 
     async def run(self) -> None:
         """Run until cancelled."""

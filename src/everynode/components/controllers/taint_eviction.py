@@ -41,9 +41,8 @@ class TaintEvictionController:
         self._timers = timers
         self._requests = requests
         self._recorder = recorder
-        self._taints: dict[
-            str, tuple[Taint, ...]
-        ] = {}  # NoExecute taints by node, only of nodes that have some
+        # NoExecute taints by node, only of nodes that have some.
+        self._taints: dict[str, tuple[Taint, ...]] = {}
         self._scheduled: dict[str, tuple[float, float]] = {}  # pod uid -> tainted since, deleted at
         informers.nodes.subscribe(self._on_node)
         informers.pods.subscribe(self._on_pod)

@@ -68,13 +68,11 @@ class Scheduler:
         self._pending: dict[str, PodInfo] = {}  # pods without a node, by uid
         self._queue: list[tuple[int, int, str]] = []
         self._queued: dict[str, None] = {}
-        self._unschedulable: dict[
-            str, dict[str, None]
-        ] = {}  # pods by their pinned node, "" for any
+        # Pods by their pinned node, "" for any.
+        self._unschedulable: dict[str, dict[str, None]] = {}
         self._last_message: dict[str, str] = {}  # of the PodScheduled condition, by uid
-        self._assumed: dict[
-            str, str
-        ] = {}  # pod uid -> node, from the binding until the watch shows it
+        # Pod uid -> node, from the binding until the watch shows it.
+        self._assumed: dict[str, str] = {}
         self._nominated: dict[str, str] = {}  # pod uid -> nominated node
         self._sequence = 0
         self._queue_filled = asyncio.Event()
@@ -85,9 +83,8 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until cancelled."""
-        await (
-            self._informers.wait_for_sync()
-        )  # before that, pods would be reported as unschedulable
+        # Before that, pods would be reported as unschedulable.
+        await self._informers.wait_for_sync()
         while True:
             await self._queue_filled.wait()
             self._queue_filled.clear()

@@ -204,8 +204,8 @@ def next_pull_write(
 def pull_result(pull_pod: Pod, settings: PullSettings, *, now: float) -> tuple[PullResult, str]:
     """Return the result of a pull pod and the kubelet's message about a failure."""
     statuses = pull_pod.status.container_statuses
-    asked = max(len(pull_pod.spec.containers), 1)
-    if len(statuses) >= asked and all(_has_image(each) for each in statuses):
+    expected = max(len(pull_pod.spec.containers), 1)
+    if len(statuses) >= expected and all(_has_image(each) for each in statuses):
         return PullResult.PULLED, ""
     trouble = next((_trouble(each) for each in statuses if _trouble(each)), "")
     if pull_pod.finished:

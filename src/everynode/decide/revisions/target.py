@@ -28,10 +28,8 @@ from everynode.decide.revisions.ownership import owner_reference
 # Kubernetes' encoding of numbers in names: no vowels, and no characters that look alike.
 _SAFE_DIGITS: Final = str.maketrans("0123456789", "456789bcdf")
 
-
-_COLLISIONS: Final = (
-    4  # how many collisions beyond status.collisionCount are tried; even one is rare
-)
+# How many collisions beyond status.collisionCount are tried; even one is rare.
+_MAX_COLLISIONS: Final = 4
 
 _NO_GENERATION: Final = FieldError(
     f"metadata.annotations[{keys.TEMPLATE_GENERATION}]",
@@ -445,7 +443,7 @@ class _RevisionHistory:
         It may be higher than that of the status. If none fits, that of the status is returned.
         """
         stored = self.ds.status.collision_count
-        counts = (stored, *range((stored or 0) + 1, (stored or 0) + 1 + _COLLISIONS))
+        counts = (stored, *range((stored or 0) + 1, (stored or 0) + 1 + _MAX_COLLISIONS))
         made = (each for each in counts if revision_hash(self._template, each) == target.hash)
         return next(made, stored)
 

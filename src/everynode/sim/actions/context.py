@@ -34,9 +34,8 @@ DAEMONSET_RESOURCES: Final = {
     "apps.kruise.io/v1alpha1": ADVANCED_V1ALPHA1,
 }
 TAINT: Final = "sim.everynode.io/taint"  # the key of every taint that an action sets
-STUCK_FINALIZER: Final = (
-    "sim.everynode.io/stuck"  # the finalizer that keeps a pod from being removed
-)
+# The finalizer that keeps a pod from being removed.
+STUCK_FINALIZER: Final = "sim.everynode.io/stuck"
 _CONFIGMAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 _json: Final = msgspec.json.Decoder(dict[str, Any]).decode
 

@@ -52,12 +52,10 @@ from everynode.sim.history.record import Commit, WorldRecord
 
 COUNT_NAMES: Final = ("wanted", "current", "misscheduled", "ready", "updated", "available")
 COUNTED: Final = ("pods", "nodes", "controllerrevisions.apps")
-_MAX_DECISION_SECONDS: Final = (
-    0.05  # a decision is at most this many seconds older than its request
-)
-_MAX_COMMITS: Final = (
-    2000  # commits to go back at most; if the known state is older, the status counts as right
-)
+# A decision is at most this many seconds older than its request.
+_MAX_DECISION_SECONDS: Final = 0.05
+# Commits to go back at most; if the known state is older, the status counts as right.
+_MAX_COMMITS: Final = 2000
 _MAX_SUMS: Final = 500  # distinct sums that are kept
 
 T = TypeVar("T")

@@ -21,9 +21,8 @@ class PastMapping(Mapping[str, T]):
 
     def __init__(self, now: Mapping[str, T], changed: dict[str, T | None]) -> None:
         self._now = now
-        self._changed = (
-            changed  # earlier values of keys that changed since; None where the key did not exist
-        )
+        # Earlier values of keys that changed since; None where the key did not exist.
+        self._changed = changed
 
     def one_step_back(self, key: str, before: T | None) -> Self:
         """The mapping one change earlier."""
