@@ -8,10 +8,12 @@ import subprocess
 import sys
 from typing import Any, Final
 
+import click
 import pytest
 import yaml
 
 import everynode
+from everynode.cli.run import command as run_command
 from everynode.install import InstallOptions, install_objects
 from tests.support.helm import CHART, HELMS, WITHOUT_CLUSTER, render, run_helm
 from tests.support.paths import ROOT
@@ -91,6 +93,9 @@ def test_the_chart_has_no_faults(helm: str) -> None:
         "metrics.serviceMonitor.enable=true",
         "metrics.podMonitor.interval=often",
         "extraArgs={native}",
+        "extraArgs={--pull-ahaed}",
+        "extraArgs={--native}",
+        "extraArgs={--no-leader-elect}",
         "native=yes please",
     ],
 )
@@ -117,6 +122,11 @@ def test_a_wrong_value_is_named(helm: str, wrong: str) -> None:
         ("nodeSelector.disk=two words", "/nodeSelector/disk"),
         ("priorityClassName=Very High", "/priorityClassName"),
         (r"podLabels.app\.kubernetes\.io/name=agent", "/podLabels/app.kubernetes.io~1name"),
+        (r"commonLabels.helm\.sh/chart=x", "/commonLabels/helm.sh~1chart"),
+        ("commonLabels.team=two words", "/commonLabels/team"),
+        ("securityContext.runAsUser=0", "/securityContext/runAsUser"),
+        ("securityContext.runAsNonRoot=false", "/securityContext/runAsNonRoot"),
+        ("metrics.podMonitor.endpoint.interval=1s", "/metrics/podMonitor/endpoint/interval"),
     ],
 )
 def test_what_the_server_would_refuse_half_way_is_refused_before(
@@ -127,6 +137,15 @@ def test_what_the_server_would_refuse_half_way_is_refused_before(
     assert where in done.stderr
 
 
+@pytest.mark.parametrize("helm", HELMS)
+def test_a_controller_without_anything_to_do_is_refused(helm: str) -> None:
+    line = ("template", "everynode", str(CHART), *WITHOUT_CLUSTER)
+    done = run_helm(helm, *line, "--set", "extraArgs={--no-advanced}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "set native: true" in done.stderr
+    assert render(helm, "extraArgs={--no-advanced}", "native=true")
+
+
 def test_every_value_is_in_the_schema_and_has_an_explanation() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
@@ -135,7 +154,7 @@ def test_every_value_is_in_the_schema_and_has_an_explanation() -> None:
     def compare(value: Any, found: Object, path: str) -> None:
         if "$ref" in found:
             found = schema["definitions"][found["$ref"].rpartition("/")[2]]
-        as_in_a_pod = path in (".resources", ".affinity")
+        as_in_a_pod = path in (".resources", ".affinity", ".securityContext")
         if as_in_a_pod or found.get("additionalProperties") is not False:
             assert f"| `{path[1:]}` |" in readme
             return
@@ -197,6 +216,58 @@ def test_the_values_reach_the_objects() -> None:
     assert test["metadata"]["labels"]["app.kubernetes.io/name"] == "everynode-test"
 
 
+def test_arguments_are_those_of_the_command_that_the_chart_does_not_set_itself() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    allowed = re.compile(schema["properties"]["extraArgs"]["items"]["pattern"])
+    values = {"log_level": "debug", "log_format": "json", "namespace": "agents"}
+    accepted = {
+        parameter.name
+        for parameter in run_command.params
+        if isinstance(parameter, click.Option)
+        for name in (*parameter.opts, *parameter.secondary_opts)
+        if allowed.match(name) or allowed.match(f"{name}={values.get(str(parameter.name))}")
+    }
+    set_by_the_chart = {"native", "health_address", "metrics_address", "dashboard_address"}
+    # There is one Lease, in the namespace where the role permits it, and one cluster.
+    unwanted = {"leader_elect", "lease_namespace", "kubeconfig", "context"}
+    known = {parameter.name for parameter in run_command.params}
+    assert accepted == known - set_by_the_chart - unwanted
+
+
+def test_labels_of_the_user_are_on_all_objects_and_pods() -> None:
+    objects = named(
+        render(
+            "helm",
+            *ALL,
+            "commonLabels.team=agents",
+            "commonLabels.stage=live",
+            "podLabels.stage=test",
+            "metrics.podMonitor.labels.stage=test",
+            "dashboard.enabled=true",
+        )
+    )
+    assert all(each["metadata"]["labels"]["team"] == "agents" for each in objects.values())
+    template = objects["Deployment", "everynode"]["spec"]["template"]["metadata"]["labels"]
+    monitor = objects["PodMonitor", "everynode"]["metadata"]["labels"]
+    for labels in (template, monitor):
+        assert (labels["team"], labels["stage"]) == ("agents", "test")
+    selector = objects["Deployment", "everynode"]["spec"]["selector"]["matchLabels"]
+    assert selector == {"app.kubernetes.io/name": "everynode"}
+
+
+@pytest.mark.parametrize("helm", HELMS)
+def test_the_user_of_the_pods_may_be_left_to_openshift(helm: str) -> None:
+    null = ("securityContext.runAsUser=null", "securityContext.runAsGroup=null")
+    objects = named(render(helm, *null))
+    pods = [
+        objects["Deployment", "everynode"]["spec"]["template"]["spec"],
+        objects["Pod", "everynode-test"]["spec"],
+    ]
+    for pod in pods:
+        profile = {"type": "RuntimeDefault"}
+        assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": profile}
+
+
 def test_an_annotation_of_the_user_replaces_one_of_the_chart() -> None:
     objects = named(render("helm", r"podAnnotations.prometheus\.io/port=http"))
     template = objects["Deployment", "everynode"]["spec"]["template"]
@@ -215,7 +286,8 @@ def test_a_definition_that_is_not_kept_says_so() -> None:
 
 @pytest.mark.parametrize("helm", HELMS)
 def test_monitors_scrape_the_port_of_the_metrics(helm: str) -> None:
-    objects = named(render(helm, *ALL, "metrics.podMonitor.interval=15s"))
+    timeout = "metrics.podMonitor.endpoint.scrapeTimeout=5s"
+    objects = named(render(helm, *ALL, "metrics.podMonitor.interval=15s", timeout))
     container = objects["Deployment", "everynode"]["spec"]["template"]["spec"]["containers"][0]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     service = objects["Service", "everynode-metrics"]
@@ -230,7 +302,9 @@ def test_monitors_scrape_the_port_of_the_metrics(helm: str) -> None:
         )
     scraped = {"port": "metrics", "path": "/metrics", "honorLabels": True}
     assert monitors[0]["spec"]["endpoints"] == [scraped]
-    assert monitors[1]["spec"]["podMetricsEndpoints"] == [{**scraped, "interval": "15s"}]
+    assert monitors[1]["spec"]["podMetricsEndpoints"] == [
+        {**scraped, "interval": "15s", "scrapeTimeout": "5s"}
+    ]
     rules = yaml.safe_load(RULES.read_text(encoding="utf-8"))
     assert objects["PrometheusRule", "everynode"]["spec"] == rules
     data = objects["ConfigMap", "everynode-dashboard"]["data"]

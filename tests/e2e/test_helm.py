@@ -196,8 +196,8 @@ def test_prometheus_operator_knows_every_field(
         until_answered(server, path, 200)
     kinds = ("serviceMonitor", "podMonitor", "prometheusRule", "dashboard")
     values = tuple(f"metrics.{kind}.enabled=true" for kind in kinds)
-    interval = ("metrics.podMonitor.interval=30s",)
-    done = install(plane, program, values=values + interval)
+    more = ("metrics.podMonitor.interval=30s", "metrics.serviceMonitor.endpoint.scrapeTimeout=5s")
+    done = install(plane, program, values=values + more)
     assert done.returncode == 0, done.stderr
     rendered = helm(plane, program, "get", "manifest", "everynode").stdout
     for each in yaml.safe_load_all(rendered):

@@ -1,5 +1,13 @@
 {{- /* Labels of every object. */ -}}
 {{- define "everynode.labels" -}}
+{{ include "everynode.chartLabels" . }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* Those of the chart, without the user's. */ -}}
+{{- define "everynode.chartLabels" -}}
 {{ include "everynode.podLabels" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
@@ -32,6 +40,16 @@ app.kubernetes.io/name: everynode
   {{- with .interval }}
   interval: {{ . }}
   {{- end }}
+  {{- with .endpoint }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{- /* Fail where the controller would end at once. */ -}}
+{{- define "everynode.checkArguments" -}}
+{{- if and (has "--no-advanced" .Values.extraArgs) (not .Values.native) -}}
+{{- fail "\n\nextraArgs has --no-advanced and native is false, which leaves nothing to do: set native: true. Nothing was changed.\n" -}}
+{{- end -}}
 {{- end }}
 
 {{- /* Fail where the definition of the Advanced DaemonSet is missing or is OpenKruise's. Without a server nothing is looked up. */ -}}
