@@ -37,9 +37,9 @@ def make_private(folder: Path, *names: str) -> None:
     OSError. A folder that holds other files too is left as it is, since other programs may need it:
     /tmp, or a home.
     """
-    made = not folder.exists()
+    is_new = not folder.exists()
     folder.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
-    if made or _is_ours(folder):
+    if is_new or _is_ours(folder):
         with suppress(PermissionError):  # another user owns it and lets us write in it
             folder.chmod(_FOLDER)
     for name in names:

@@ -68,21 +68,21 @@ def convert(daemonset: Object, to_version: str) -> Conversion:
     """
     flavour_of(to_version)
     native = flavour_of(str(daemonset.get("apiVersion"))) is Flavour.NATIVE
-    made: Object = msgspec.json.decode(msgspec.json.encode(daemonset))
-    made["apiVersion"] = to_version
-    made.pop("status", None)
-    _forget_server(made)
-    spec = made.get("spec")
+    converted: Object = msgspec.json.decode(msgspec.json.encode(daemonset))
+    converted["apiVersion"] = to_version
+    converted.pop("status", None)
+    _forget_server(converted)
+    spec = converted.get("spec")
     if native or not isinstance(spec, dict):
-        return Conversion(made, ())
+        return Conversion(converted, ())
     _spell_type(spec, surging=to_version == keys.V1ALPHA1)
-    _move_progressive(made, spec, to_version)
-    lost = _drop_advanced(made, spec) if to_version == keys.APPS_V1 else ()
-    return Conversion(made, tuple(lost))
+    _move_progressive(converted, spec, to_version)
+    lost = _drop_advanced(converted, spec) if to_version == keys.APPS_V1 else ()
+    return Conversion(converted, tuple(lost))
 
 
-def _forget_server(made: Object) -> None:
-    metadata = _map(made.get("metadata"))
+def _forget_server(converted: Object) -> None:
+    metadata = _map(converted.get("metadata"))
     for name in _SERVERS:
         metadata.pop(name, None)
     annotations = _map(metadata.get("annotations"))
@@ -105,14 +105,14 @@ def _spell_type(spec: Object, *, surging: bool) -> None:
                 rolling[name] = value
 
 
-def _move_progressive(made: Object, spec: Object, to_version: str) -> None:
+def _move_progressive(converted: Object, spec: Object, to_version: str) -> None:
     """Write progressive creation as an annotation (v1alpha1) or a field (v1beta1).
 
     Where both are set, the field counts.
     """
-    if not isinstance(made.get("metadata"), dict):
-        made["metadata"] = {}
-    metadata = made["metadata"]
+    if not isinstance(converted.get("metadata"), dict):
+        converted["metadata"] = {}
+    metadata = converted["metadata"]
     annotations, field = _map(metadata.get("annotations")), partitioned(spec)
     progressive = is_progressive(field, annotations)
     rest = {name: text for name, text in annotations.items() if name != keys.PROGRESSIVE_CREATE}
@@ -133,9 +133,9 @@ def _move_progressive(made: Object, spec: Object, to_version: str) -> None:
         metadata.pop("annotations", None)
 
 
-def _drop_advanced(made: Object, spec: Object) -> Iterator[LostField]:
+def _drop_advanced(converted: Object, spec: Object) -> Iterator[LostField]:
     """Remove the fields that the native kind does not have; list those that had an effect."""
-    rolling, annotations = _rolling(spec), _map(_map(made["metadata"]).get("annotations"))
+    rolling, annotations = _rolling(spec), _map(_map(converted["metadata"]).get("annotations"))
     for name, instead in _ROLLING.items():
         if _drop(rolling, name):
             yield LostField(f"spec.updateStrategy.rollingUpdate.{name}", instead)
@@ -146,7 +146,7 @@ def _drop_advanced(made: Object, spec: Object) -> Iterator[LostField]:
     if annotations.pop(keys.PROGRESSIVE_CREATE, None):
         yield LostField("progressive creation", _PROGRESSIVE)
         if not annotations:
-            del made["metadata"]["annotations"]
+            del converted["metadata"]["annotations"]
 
 
 def _drop(where: Object, name: str) -> bool:

@@ -210,58 +210,58 @@ def schema() -> Object:
 def _own(name: str, at: FieldPath) -> Object:
     info = lookup(name)
     properties = {key: _own_field(field, (*at, key)) for key, field in info.fields.items()}
-    made = _with_description({"type": "object", "properties": properties}, at)
+    schema = _with_description({"type": "object", "properties": properties}, at)
     if at in _DEFAULTS:
-        made["default"] = _DEFAULTS[at]
+        schema["default"] = _DEFAULTS[at]
     required = _REQUIRED_IN_LISTS.get(at, info.required)
     if required:
-        made["required"] = list(required)
+        schema["required"] = list(required)
     if info.map_type:
-        made["x-kubernetes-map-type"] = info.map_type
-    return made
+        schema["x-kubernetes-map-type"] = info.map_type
+    return schema
 
 
 def _own_field(field: FieldInfo, at: FieldPath) -> Object:
     if field.ref == POD_TEMPLATE:
         return _with_description(_pod_part(POD_TEMPLATE), at)
     if field.ref == INT_OR_STRING:
-        made: Object = {"x-kubernetes-int-or-string": True}
+        schema: Object = {"x-kubernetes-int-or-string": True}
     elif field.ref and lookup(field.ref).fields:
-        made = _own(field.ref, at)
+        schema = _own(field.ref, at)
     else:
-        made = _plain(field)
+        schema = _plain(field)
         if field.items is not None:
-            made["items"] = _own_field(field.items, (*at, "[]"))
+            schema["items"] = _own_field(field.items, (*at, "[]"))
         if field.values is not None:
-            made["additionalProperties"] = _own_field(field.values, (*at, "{}"))
+            schema["additionalProperties"] = _own_field(field.values, (*at, "{}"))
         if field.enum:
-            made["enum"] = list(field.enum)
+            schema["enum"] = list(field.enum)
         if field.list_type:
-            made["x-kubernetes-list-type"] = field.list_type
+            schema["x-kubernetes-list-type"] = field.list_type
         if field.list_map_keys:
-            made["x-kubernetes-list-map-keys"] = list(field.list_map_keys)
+            schema["x-kubernetes-list-map-keys"] = list(field.list_map_keys)
         if field.limit:
-            made[_LIMITS[field.type]] = field.limit
+            schema[_LIMITS[field.type]] = field.limit
         if field.pattern:
-            made["pattern"] = field.pattern
+            schema["pattern"] = field.pattern
     if at in _DEFAULTS:
-        made["default"] = _DEFAULTS[at]
-    return _with_description(made, at)
+        schema["default"] = _DEFAULTS[at]
+    return _with_description(schema, at)
 
 
-def _with_description(made: Object, at: FieldPath) -> Object:
+def _with_description(schema: Object, at: FieldPath) -> Object:
     words = _WORDS.get(at)
-    return {"description": words} | made if words else made
+    return {"description": words} | schema if words else schema
 
 
 def _plain(field: FieldInfo) -> Object:
     """Return the schema of a scalar, or of a list or map without its items."""
     if field.ref:
         info = lookup(field.ref)
-        made: Object = {"type": info.type or "string"}
+        schema: Object = {"type": info.type or "string"}
         if info.format:
-            made["format"] = info.format
-        return made
+            schema["format"] = info.format
+        return schema
     # No format for numbers: the API server's error would not name the field.
     return {"type": field.type}
 
@@ -271,13 +271,13 @@ def _plain(field: FieldInfo) -> Object:
 
 def _pod_part(name: str) -> Object:
     """Return the schema of a type of the pod; fields of newer Kubernetes versions are kept."""
-    made: Object = {"type": "object", PRESERVE: True}
+    schema: Object = {"type": "object", PRESERVE: True}
     info = lookup(name)
     if name not in _OPAQUE and info.fields:
-        made["properties"] = {key: _pod_field(key, field) for key, field in info.fields.items()}
+        schema["properties"] = {key: _pod_field(key, field) for key, field in info.fields.items()}
     if name in _REQUIRED:
-        made["required"] = list(_REQUIRED[name])
-    return made
+        schema["required"] = list(_REQUIRED[name])
+    return schema
 
 
 def _pod_field(name: str, field: FieldInfo) -> Object:
@@ -288,32 +288,34 @@ def _pod_field(name: str, field: FieldInfo) -> Object:
         return {"x-kubernetes-int-or-string": True}
     if field.ref and lookup(field.ref).type == "object":
         return _pod_part(field.ref)
-    made: Object = {"type": _plain(field)["type"]}
+    schema: Object = {"type": _plain(field)["type"]}
     if field.items is not None:
-        made["items"] = _pod_field("", field.items)
+        schema["items"] = _pod_field("", field.items)
         if name in _NAMED_LISTS:
-            made |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
-            made["items"]["required"] = ["name", "image"] if name in _CONTAINER_LISTS else ["name"]
+            schema |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+            schema["items"]["required"] = (
+                ["name", "image"] if name in _CONTAINER_LISTS else ["name"]
+            )
     if field.values is not None:
-        made["additionalProperties"] = _pod_field("", field.values)
+        schema["additionalProperties"] = _pod_field("", field.values)
     if name == "restartPolicy" and field.enum:  # the pod's, not a container's
-        made["enum"] = ["Always"]
-    return made
+        schema["enum"] = ["Always"]
+    return schema
 
 
 # --- The rules ---------------------------------------------------------------------------------
 
 
-def _place(made: Object, at: FieldPath) -> Object:
+def _place(schema: Object, at: FieldPath) -> Object:
     for name in at:
-        made = made["items"] if name == "[]" else made["properties"][name]
-    return made
+        schema = schema["items"] if name == "[]" else schema["properties"][name]
+    return schema
 
 
 def _validation(rule: Rule) -> Object:
-    made: Object = {"rule": rule.cel, "message": rule.message}
+    schema: Object = {"rule": rule.cel, "message": rule.message}
     if rule.field:
-        made["fieldPath"] = "." + ".".join(rule.field)
+        schema["fieldPath"] = "." + ".".join(rule.field)
     if rule.reason != INVALID:
-        made["reason"] = rule.reason
-    return made
+        schema["reason"] = rule.reason
+    return schema

@@ -38,20 +38,20 @@ _IMAGE = re.compile(
 
 def default_template(template: Object) -> Object:
     """Return a copy of a pod template with all defaults of the native API."""
-    made: Object = _copy(template)
-    _drop_old_annotations(made)
-    spec = _section(made, "spec")
+    defaulted: Object = _copy(template)
+    _drop_old_annotations(defaulted)
+    spec = _section(defaulted, "spec")
     if spec is not None:
         _default_pod_spec(spec)
-    return made
+    return defaulted
 
 
 def default_pod(pod: Object) -> Object:
     """Return a copy of a pod with the template's defaults and those that only pods have."""
-    made = default_template(pod)
-    spec = made.get("spec")
+    defaulted = default_template(pod)
+    spec = defaulted.get("spec")
     if not isinstance(spec, dict):
-        return made
+        return defaulted
     for container in _items(spec, "initContainers", "containers"):
         _request_what_is_limited(container.get("resources"))
     _default_pod_requests(spec)
@@ -61,20 +61,20 @@ def default_pod(pod: Object) -> Object:
             for port in _items(container, "ports"):
                 if port.get("containerPort"):
                     _empty(port, hostPort=port["containerPort"])
-    return made
+    return defaulted
 
 
 def default_daemonset(daemonset: Object) -> Object:
     """Return a copy of a DaemonSet with its defaults; the template's only for the native kind."""
-    made: Object = _copy(daemonset)
-    spec = _section(made, "spec")
+    defaulted: Object = _copy(daemonset)
+    spec = _section(defaulted, "spec")
     if spec is None:
-        return made
-    if made.get("apiVersion") == keys.APPS_V1:
+        return defaulted
+    if defaulted.get("apiVersion") == keys.APPS_V1:
         _default_native(spec)
     else:
         _default_advanced(spec)
-    return made
+    return defaulted
 
 
 # --- The DaemonSet's own fields ----------------------------------------------------------------

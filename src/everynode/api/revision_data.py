@@ -72,10 +72,10 @@ def _shape_object(value: Object, name: str) -> Object:
     shaped: Object = {}
     for key, item in value.items():
         field = fields.get(key)
-        made = item if field is None else _shape(item, field)
-        if made is None or (field is not None and _is_empty(made, field)):
+        shaped_item = item if field is None else _shape(item, field)
+        if shaped_item is None or (field is not None and _is_empty(shaped_item, field)):
             continue
-        shaped[key] = made
+        shaped[key] = shaped_item
     return shaped
 
 

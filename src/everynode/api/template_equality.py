@@ -117,8 +117,8 @@ def normalise(template: bytes | Object) -> Object:
     """Return the canonical form of a template: equal exactly when the templates are equal."""
     decoded = _decode(template)
     # The `$patch` directive of a stored revision is not part of the template.
-    made = default_template({key: value for key, value in decoded.items() if key != "$patch"})
-    return _object(made, POD_TEMPLATE)
+    defaulted = default_template({key: value for key, value in decoded.items() if key != "$patch"})
+    return _object(defaulted, POD_TEMPLATE)
 
 
 def template_digest(normalised: Object) -> bytes:
@@ -138,16 +138,16 @@ def _decode(template: bytes | Object) -> Object:
 def _object(value: Object, name: str) -> Object:
     fields = load()[name].fields
     speaking = _ZERO_SPEAKS.get(name, frozenset())
-    made: Object = {}
+    canonical_object: Object = {}
     for key, item in value.items():
         field = fields.get(key)
         if field is None:
-            made[key] = item
+            canonical_object[key] = item
             continue
         canonical = _value(item, field)
         if not _silent(canonical, field, zero_speaks=key in speaking):
-            made[key] = canonical
-    return made
+            canonical_object[key] = canonical
+    return canonical_object
 
 
 def _value(value: Any, field: FieldInfo) -> Any:

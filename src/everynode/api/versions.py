@@ -166,8 +166,8 @@ def _own_faults(kind: Flavour, spec: Object, *, templated: bool) -> list[FieldEr
 
 
 def _with_defaults(api_version: str, spec: Object) -> Object:
-    made = default_daemonset({"apiVersion": api_version, "spec": spec})
-    filled: Object = made["spec"]
+    defaulted = default_daemonset({"apiVersion": api_version, "spec": spec})
+    filled: Object = defaulted["spec"]
     return filled
 
 
@@ -362,7 +362,7 @@ def _read_status(raw: msgspec.Raw, faults: list[FieldError]) -> DaemonSetStatus:
 
 def encode_status(flavour: Flavour, status: DaemonSetStatus) -> Object:
     """Encode a status; the Advanced kind has the hash as updateRevision and as daemonSetHash."""
-    made: Object = {
+    encoded: Object = {
         "currentNumberScheduled": status.current,
         "desiredNumberScheduled": status.desired,
         "numberMisscheduled": status.misscheduled,
@@ -375,23 +375,23 @@ def encode_status(flavour: Flavour, status: DaemonSetStatus) -> Object:
         "numberUnavailable": status.unavailable,
     }
     if flavour is Flavour.ADVANCED:
-        made |= optional  # tools take an absent count for something else than 0
+        encoded |= optional  # tools take an absent count for something else than 0
         optional |= dict.fromkeys(("updateRevision", "daemonSetHash"), status.update_revision)
-    made |= {name: value for name, value in optional.items() if value}
+    encoded |= {name: value for name, value in optional.items() if value}
     if status.collision_count is not None:
-        made["collisionCount"] = status.collision_count
+        encoded["collisionCount"] = status.collision_count
     if status.conditions:
-        made["conditions"] = [_encode_condition(each) for each in status.conditions]
-    return made
+        encoded["conditions"] = [_encode_condition(each) for each in status.conditions]
+    return encoded
 
 
 def _encode_condition(condition: Condition) -> Object:
-    made: Object = {"type": condition.type, "status": condition.status}
+    encoded: Object = {"type": condition.type, "status": condition.status}
     if condition.last_transition_time is not None:
-        made["lastTransitionTime"] = write_time(condition.last_transition_time)
-    made |= {
+        encoded["lastTransitionTime"] = write_time(condition.last_transition_time)
+    encoded |= {
         name: value
         for name, value in (("reason", condition.reason), ("message", condition.message))
         if value
     }
-    return made
+    return encoded

@@ -53,18 +53,18 @@ def command(*, files: Sequence[str], version: str, drop: bool) -> None:
     from everynode.install.yaml_output import as_yaml
 
     found = [(name, each) for name in files for each in read_objects(name)]
-    made = [
+    converted = [
         _convert(name, each, version, drop=drop) if is_daemonset(each) else each
         for name, each in found
     ]
-    click.echo(as_yaml(made), nl=False)
+    click.echo(as_yaml(converted), nl=False)
 
 
 def _convert(name: str, manifest: Object, version: str, *, drop: bool) -> Object:
     from everynode.api.conversion import convert
     from everynode.errors import UserError
 
-    made, lost = convert(manifest, version)
+    converted, lost = convert(manifest, version)
     who = manifest["metadata"]["name"]
     if lost and not drop:
         raise UserError(
@@ -73,7 +73,7 @@ def _convert(name: str, manifest: Object, version: str, *, drop: bool) -> Object
         )
     for each in lost:
         click.echo(_drop_notice(who, each), err=True)
-    return made
+    return converted
 
 
 def _drop_notice(who: str, loss: LostField) -> str:

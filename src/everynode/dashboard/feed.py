@@ -107,7 +107,7 @@ class Feed:
         trouble = "; ".join(f"{name}: {why}" for name, why in sorted(self._live.troubles.items()))
         if (snapshot is None, trouble) != (self.gone, self.trouble):
             self.gone, self.trouble = snapshot is None, trouble
-            self._tell()
+            self._notify()
         if snapshot is None:
             return
         self.evaluation = self._evaluator.evaluate(snapshot, now)
@@ -130,9 +130,9 @@ class Feed:
             self._id += 1
             self._batches.append(Message(self._id, encode("batch", batch, self._id)))
         self.model, self._snapshot = model, None
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
@@ -150,12 +150,12 @@ class Feed:
 
     async def events(self, last: int | None) -> AsyncIterator[bytes]:
         """Yield what a viewer has to be sent; what it misses while it reads is put together."""
-        told_trouble = ""
+        sent_trouble = ""
         while True:
             news = self._news
-            if self.trouble != told_trouble:
-                told_trouble = self.trouble
-                yield encode("trouble", {"message": told_trouble})
+            if self.trouble != sent_trouble:
+                sent_trouble = self.trouble
+                yield encode("trouble", {"message": sent_trouble})
             last, events = self.since(last)
             for event in events:
                 yield event

@@ -71,13 +71,13 @@ def build_model(
         if row.standing in PLAIN:  # most nodes: nothing else is looked up
             states.append(PLAIN[row.standing])
             continue
-        made = evaluation.assessments.get(row.node)
+        assessment = evaluation.assessments.get(row.node)
         node = evaluation.nodes.get(row.node)
         state = cell_state(
             row,
             fleet.target,
             unreachable=node is not None and node.ready == "Unknown",
-            given_up=made is not None and made.counts.given_up > 0,
+            given_up=assessment is not None and assessment.counts.given_up > 0,
         )
         reason = row.standing is NodeStanding.WAITING
         states.append(
@@ -188,14 +188,14 @@ def group_labels(rows: Sequence[NodeRow]) -> Object:
         for key, found in values.items()
         if len(found) <= _MAX_VALUES and (len(found) > 1 or key in _USUAL_LABELS)
     ]
-    made: Object = {}
+    groups: Object = {}
     order = {key: place for place, key in enumerate(_USUAL_LABELS)}
     ranked = sorted(chosen, key=lambda key: (order.get(key, len(order)), key))
     for key in ranked[:_MAX_LABELS]:
         known = sorted(values[key])
         at = {value: index for index, value in enumerate(known)}
-        made[key] = {"values": known, "of": [at.get(row.labels.get(key, ""), -1) for row in rows]}
-    return made
+        groups[key] = {"values": known, "of": [at.get(row.labels.get(key, ""), -1) for row in rows]}
+    return groups
 
 
 def row_document(row: NodeRow, state: int) -> Object:
@@ -257,8 +257,8 @@ def set_summary(ds: DaemonSet) -> Object:
     fleet = summarise(ds)
     counts = msgspec.structs.replace(fleet.counts, updated=updated_and_available(ds))
     state = state_by_status(ds)
-    said = {each.type: each.message for each in ds.status.conditions}
-    message = said.get("Progressing", "")
+    messages = {each.type: each.message for each in ds.status.conditions}
+    message = messages.get("Progressing", "")
     plain = state is RolloutState.COMPLETE and "besides" not in message  # no other node waits
     if plain or state is RolloutState.UNOBSERVED:  # there it is of an earlier spec
         message = ""

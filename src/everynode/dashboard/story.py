@@ -88,20 +88,20 @@ def _timeline(
     seen: Iterable[SeenChange], pods: Iterable[Pod], events: Iterable[PodEvent]
 ) -> list[Object]:
     """Return what happened, by time."""
-    made = [_line(each.at, label_of(each.state), state=each.state) for each in seen]
+    lines = [_line(each.at, label_of(each.state), state=each.state) for each in seen]
     for pod in pods:
-        made.append(_line(seconds(pod.metadata.creation_timestamp), f"pod {pod.name} created"))
+        lines.append(_line(seconds(pod.metadata.creation_timestamp), f"pod {pod.name} created"))
         ready = pod.condition("Ready")
         if ready is not None:
             word = "Ready" if ready.status == "True" else "not Ready"
-            made.append(_line(seconds(ready.last_transition_time), f"pod {pod.name} {word}"))
-        made.append(
+            lines.append(_line(seconds(ready.last_transition_time), f"pod {pod.name} {word}"))
+        lines.append(
             _line(seconds(pod.metadata.deletion_timestamp), f"pod {pod.name} is to be gone")
         )
     for event in events:
         times = f" ({event.count} times)" if event.count > 1 else ""
-        made.append(_line(event.last, f"{event.reason}: {event.message}{times}", event=event.type))
-    known = [each for each in made if each["at"] is not None]
+        lines.append(_line(event.last, f"{event.reason}: {event.message}{times}", event=event.type))
+    known = [each for each in lines if each["at"] is not None]
     return sorted(known, key=lambda each: each["at"])[-_MAX_EVENTS:]
 
 

@@ -22,8 +22,8 @@ Waiting = Mapping[str, Sequence[str]]  # names of nodes by reason
 
 def sentence(state: RolloutState, counts: Counts, waiting: Waiting) -> str:
     """Return how a rollout stands, for people, and what nodes wait for."""
-    said = [_state(state, counts), *_waiting(waiting)]
-    return " ".join(each if each.endswith("?") else f"{each}." for each in said)
+    sentences = [_state(state, counts), *_waiting(waiting)]
+    return " ".join(each if each.endswith("?") else f"{each}." for each in sentences)
 
 
 def _state(state: RolloutState, counts: Counts) -> str:

@@ -463,10 +463,10 @@ class Ledger:
             unchecked = [name for name in names if self._assessments[name].steps[0].check_room]
             turn.room_checks += unchecked
             names = [name for name in names if name not in unchecked]
-        made = [action for name in names for action in self._take_actions(name, turn.now)]
-        turn.actions += made
+        actions = [action for name in names for action in self._take_actions(name, turn.now)]
+        turn.actions += actions
         self._refresh(turn.now)
-        return len(made)
+        return len(actions)
 
     def _take_actions(self, name: str, now: float) -> list[PodAction]:
         """Build the actions of a node's steps and record them as own writes of the node."""

@@ -123,9 +123,9 @@ class _InventedRollout(PlayedRollout):
 
     async def _dry_run(self, manifest: Object) -> None:
         """Create it with dryRun and strict field validation; raises if the server refuses it."""
-        made = prepare_manifest(manifest)
-        resource = KINDS[made["apiVersion"]]
-        request = verbs.create(resource, made, namespace=NAMESPACE, dry_run=True)
+        prepared = prepare_manifest(manifest)
+        resource = KINDS[prepared["apiVersion"]]
+        request = verbs.create(resource, prepared, namespace=NAMESPACE, dry_run=True)
         strict = (*request.query, ("fieldValidation", "Strict"))
         await self._write(replace(request, query=strict))
 

@@ -68,9 +68,9 @@ def plan_nodes(
     available = _became_available(recording)
     rows = {row.node: row for row in after.fleet.rows}
     found = []
-    for name, made in sorted(before.assessments.items()):
+    for name, assessment in sorted(before.assessments.items()):
         row, touch = rows[name], touched.get(name)
-        action, reason = _action(before, after, made, row, pods)
+        action, reason = _action(before, after, assessment, row, pods)
         acts = action in _ACTING and touch is not None
         found.append(
             NodePlan(
@@ -100,14 +100,14 @@ def _became_available(recording: Recording) -> dict[str, float]:
 def _action(
     before: Evaluation,
     after: Evaluation,
-    made: Assessment,
+    assessment: Assessment,
     row: NodeRow,
     pods: Mapping[str, Pod],
 ) -> tuple[NodeAction, str]:
     """Return what happens on a node and why, by its pods before and after."""
-    here = after.pods.get(made.name, ())
+    here = after.pods.get(assessment.name, ())
     at_target = [pod for pod in here if after.plan.is_at_target(pod)]
-    first = [pod for pod in before.pods.get(made.name, ()) if not pod.finished]
+    first = [pod for pod in before.pods.get(assessment.name, ()) if not pod.finished]
     if at_target:
         was = pods.get(at_target[0].uid)
         if was is None and first:
@@ -117,11 +117,11 @@ def _action(
         if not before.plan.is_at_target(was):
             return NodeAction.IN_PLACE, _what_changes(before.plan, was)
         return NodeAction.CURRENT, row.message or "it has the new version already"
-    if not made.eligibility.should_run:
+    if not assessment.eligibility.should_run:
         if first and not here:
-            return NodeAction.REMOVE, made.eligibility.reason
+            return NodeAction.REMOVE, assessment.eligibility.reason
         stays = "; its pod stays" if here else ""
-        return NodeAction.NOT_ELIGIBLE, f"{made.eligibility.reason}{stays}"
+        return NodeAction.NOT_ELIGIBLE, f"{assessment.eligibility.reason}{stays}"
     return _left_out(after, row)
 
 

@@ -147,8 +147,8 @@ class Evaluator:
             known = views.get(name)
             same = known is not None and known.node is node and known.pods == here
             if known is None or not same or trouble or known.trouble or room != known.room:
-                made = _view(name, node, here, trouble, now)
-                known = views[name] = msgspec.structs.replace(made, room=room)
+                view = _view(name, node, here, trouble, now)
+                known = views[name] = msgspec.structs.replace(view, room=room)
             elif name not in self._acted:
                 continue
             ledger.observe(known)

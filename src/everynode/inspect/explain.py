@@ -40,37 +40,37 @@ def explain_node(evaluation: Evaluation, node: str, now: float) -> Explanation |
     row = next((each for each in evaluation.fleet.rows if each.node == node), None)
     if row is None:
         return None
-    made = evaluation.assessments.get(node)
+    assessment = evaluation.assessments.get(node)
     pods = OwnPods(evaluation.pods.get(node, ())).all
     facts: list[Fact] = []
-    if made is not None:
+    if assessment is not None:
         facts += [
-            _eligible(made),
-            explain_scope(evaluation, made),
-            _revision(evaluation, made, row),
+            _eligible(assessment),
+            explain_scope(evaluation, assessment),
+            _revision(evaluation, assessment, row),
         ]
     facts += [_describe_pod(evaluation, pod, now) for pod in pods] or [Fact("pod", "none")]
     facts += _waits(evaluation, row)
     return Explanation(row, tuple(facts), pods)
 
 
-def _eligible(made: Assessment) -> Fact:
-    found = made.eligibility
+def _eligible(assessment: Assessment) -> Fact:
+    found = assessment.eligibility
     if found.should_run:
         return Fact("eligible", "yes: node selector, affinity and taints let a pod onto it")
     kept = "; a pod that is there may stay" if found.should_continue else ""
     return Fact("eligible", f"no: {found.reason}{kept}", "r4")
 
 
-def explain_scope(evaluation: Evaluation, made: Assessment) -> Fact:
+def explain_scope(evaluation: Evaluation, assessment: Assessment) -> Fact:
     """Return whether partition, selector and pause let the update reach a node."""
     plan, fleet = evaluation.plan, evaluation.fleet
     strategy = plan.ds.strategy
     if not plan.rolling:
         return Fact("scope", "OnDelete holds no node; it is updated when its pod is deleted", "r2")
-    if made.in_scope:
+    if assessment.in_scope:
         return Fact("scope", "in scope: the update may reach it", "r2")
-    node = evaluation.nodes.get(made.name)
+    node = evaluation.nodes.get(assessment.name)
     if strategy.paused:
         return Fact("scope", "held: the update is paused", "r2")
     if node is not None and not plan.selects(node.metadata.labels):
@@ -86,15 +86,15 @@ def _partition(strategy: UpdateStrategy, desired: int) -> str:
     return f"partition {amount} keeps {kept} nodes back, the first by name"
 
 
-def _revision(evaluation: Evaluation, made: Assessment, row: NodeRow) -> Fact:
+def _revision(evaluation: Evaluation, assessment: Assessment, row: NodeRow) -> Fact:
     fleet = evaluation.fleet
-    if not made.revision:
+    if not assessment.revision:
         return Fact("revision", "none: the node does not exist")
-    number = fleet.revision_number(made.revision)
-    named = f"{number} ({made.revision})" if number is not None else made.revision
-    if made.revision == fleet.target:
+    number = fleet.revision_number(assessment.revision)
+    named = f"{number} ({assessment.revision})" if number is not None else assessment.revision
+    if assessment.revision == fleet.target:
         return Fact("revision", f"{named}, the target", "r1")
-    why = "that of its pod" if row.revision == made.revision else "the one before the target"
+    why = "that of its pod" if row.revision == assessment.revision else "the one before the target"
     return Fact("revision", f"{named}, {why}: a held node keeps what it has", "r3")
 
 

@@ -44,9 +44,9 @@ async def evaluate_with_rooms(client: Client, snapshot: Snapshot, now: float) ->
 async def _read_rooms(client: Client, evaluation: Evaluation, now: float) -> dict[str, Room]:
     concerned = [
         name
-        for name, made in sorted(evaluation.assessments.items())
-        if made.reason.code == reasons.INSUFFICIENT_RESOURCES
-        or any(step.check_room for step in made.steps)
+        for name, assessment in sorted(evaluation.assessments.items())
+        if assessment.reason.code == reasons.INSUFFICIENT_RESOURCES
+        or any(step.check_room for step in assessment.steps)
     ]
     slots = asyncio.Semaphore(_CONCURRENT_REQUESTS)
 

@@ -61,37 +61,42 @@ class RowCache:
         places = _places(assessments.values())
         rows = []
         for name in sorted(assessments):
-            made, node, here = assessments[name], nodes.get(name), pods.get(name, ())
+            assessment, node, here = assessments[name], nodes.get(name), pods.get(name, ())
             place = places.get(name)
             found = known.get(name)
-            if found is None or found[0] is not made or found[1] is not node or found[2] != here:
-                row = _row(plan, made, node, here, place)
+            if (
+                found is None
+                or found[0] is not assessment
+                or found[1] is not node
+                or found[2] != here
+            ):
+                row = _row(plan, assessment, node, here, place)
             else:
                 row = found[3]
                 if row.place != place:
                     row = msgspec.structs.replace(row, place=place)
-            self._known[name] = made, node, here, row
+            self._known[name] = assessment, node, here, row
             rows.append(row)
         return tuple(rows)
 
 
 def _row(
-    plan: Plan, made: Assessment, node: Node | None, pods: tuple[Pod, ...], place: int | None
+    plan: Plan, assessment: Assessment, node: Node | None, pods: tuple[Pod, ...], place: int | None
 ) -> NodeRow:
     pod = _shown_pod(plan, pods)
-    standing = _standing(made)
+    standing = _standing(assessment)
     return NodeRow(
-        node=made.name,
+        node=assessment.name,
         standing=standing,
-        reason=made.reason.code,
-        message=made.reason.text,
+        reason=assessment.reason.code,
+        message=assessment.reason.text,
         revision=revision_of(plan, pod),
-        wanted=made.revision,
+        wanted=assessment.revision,
         pod=pod.name if pod is not None else "",
         ready=pod is not None and is_ready(pod),
         since=_since(pod),
         place=place,
-        in_scope=made.in_scope,
+        in_scope=assessment.in_scope,
         labels=node.metadata.labels if node is not None else {},
     )
 
@@ -122,8 +127,8 @@ def _row_without_node(plan: Plan, name: str, pods: tuple[Pod, ...], now: float) 
     )
 
 
-def _standing(made: Assessment) -> NodeStanding:
-    code = made.reason.code
+def _standing(assessment: Assessment) -> NodeStanding:
+    code = assessment.reason.code
     if code == reasons.DONE:
         return NodeStanding.UPDATED
     if code in (reasons.HELD, reasons.WITHHELD):

@@ -185,12 +185,12 @@ def _role(kind: str, name: str, given: tuple[PolicyRule, ...], *, namespace: str
 
 
 def _as_object(rule: PolicyRule) -> CommentedRule:
-    made = CommentedRule(apiGroups=[rule.group], resources=[rule.resource])
+    commented = CommentedRule(apiGroups=[rule.group], resources=[rule.resource])
     if rule.names:
-        made["resourceNames"] = list(rule.names)
-    made["verbs"] = list(rule.verbs)
-    made.why = rule.why
-    return made
+        commented["resourceNames"] = list(rule.names)
+    commented["verbs"] = list(rule.verbs)
+    commented.why = rule.why
+    return commented
 
 
 def _binding(

@@ -236,9 +236,9 @@ class RealNode:
     def _process(self, name: str, argv: Sequence[str]) -> ChildProcess:
         folder = self._running_layout.folder
         program = str(shutil.which(argv[0]))
-        made = ChildProcess([program, *argv[1:]], folder, folder / "logs" / f"{name}.log")
-        made.name = name
-        return made
+        process = ChildProcess([program, *argv[1:]], folder, folder / "logs" / f"{name}.log")
+        process.name = name
+        return process
 
     def _init_pid(self) -> int:
         """Process 1 of the namespace: the child of `unshare`."""

@@ -26,14 +26,14 @@ _clock = SystemClock()
 def make_cgroup(tag: str) -> None:
     """Make the node's cgroup in every hierarchy; kubelet makes those of the pods below it."""
     for hierarchy in _hierarchies():
-        made = hierarchy / tag
-        made.mkdir(exist_ok=True)
+        cgroup = hierarchy / tag
+        cgroup.mkdir(exist_ok=True)
         for name in ("cpuset.cpus", "cpuset.mems"):
             # Cgroups v1: no process can join a cpuset without CPUs and memory nodes.
-            if (made / name).exists() and not (made / "cgroup.controllers").exists():
-                (made / name).write_text((hierarchy / name).read_text())
-        if (made / "cgroup.controllers").exists():
-            _enable_controllers(made.parent, made)
+            if (cgroup / name).exists() and not (cgroup / "cgroup.controllers").exists():
+                (cgroup / name).write_text((hierarchy / name).read_text())
+        if (cgroup / "cgroup.controllers").exists():
+            _enable_controllers(cgroup.parent, cgroup)
 
 
 def _enable_controllers(*folders: Path) -> None:

@@ -83,9 +83,9 @@ def _root_filesystem(busybox: bytes, name: str) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for folder in ("bin", "tmp", "etc", "proc", "sys", "dev"):
-            made = tarfile.TarInfo(folder)
-            made.type, made.mode = tarfile.DIRTYPE, 0o755
-            archive.addfile(made)
+            entry = tarfile.TarInfo(folder)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(entry)
         _add(archive, "bin/busybox", busybox, mode=0o755)
         for applet in _APPLETS:
             link = tarfile.TarInfo(f"bin/{applet}")

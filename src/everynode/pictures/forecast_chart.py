@@ -163,11 +163,11 @@ class _Chart:
             y = self._down(promised) - 3  # above the nodes that are down, where there are as many
             colour = _COMPARED[number] if compared else "text"
             self._svg.line(_LEFT, y, _RIGHT, y, f"promise {colour}-line")
-        said = f"promised at most {', '.join(dict.fromkeys(words))}"
-        self._svg.text(_RIGHT, self._middle - 12, said, "quiet small end")
+        text = f"promised at most {', '.join(dict.fromkeys(words))}"
+        self._svg.text(_RIGHT, self._middle - 12, text, "quiet small end")
         self._svg.line(
-            *(_RIGHT - len(said) * 6.6 - 34, self._middle - 16.5),
-            *(_RIGHT - len(said) * 6.6 - 10, self._middle - 16.5),
+            *(_RIGHT - len(text) * 6.6 - 34, self._middle - 16.5),
+            *(_RIGHT - len(text) * 6.6 - 10, self._middle - 16.5),
             "promise quiet-line" if compared else "promise text-line",
         )
 

@@ -45,11 +45,11 @@ def stylesheet(used: set[str]) -> str:
 
 
 def _rules(used: set[str], column: int) -> str:
-    made = []
+    rules = []
     for colour in COLOURS:
         name, value = colour[0], colour[column]
         if name in used:
-            made.append(f".{name}{{fill:{value}}}")
+            rules.append(f".{name}{{fill:{value}}}")
         if f"{name}-line" in used:
-            made.append(f".{name}-line{{stroke:{value}}}")
-    return "".join(made)
+            rules.append(f".{name}-line{{stroke:{value}}}")
+    return "".join(rules)

@@ -84,10 +84,10 @@ class Svg:
     def _append(
         self, name: str, attributes: dict[str, str], words: str = ""
     ) -> ElementTree.Element:
-        made = ElementTree.SubElement(self._root, name, attributes)
+        element = ElementTree.SubElement(self._root, name, attributes)
         if words:
-            made.text = _ILLEGAL.sub("\ufffd", words)
-        return made
+            element.text = _ILLEGAL.sub("\ufffd", words)
+        return element
 
 
 def wrapped(words: str, room: float, *, size: float = 14.0, bold: bool = False) -> Iterator[str]:

@@ -57,8 +57,8 @@ def validate_pod(pod: object) -> list[FieldError]:
     wrong = list(check_field_types(pod, POD))
     if wrong or not isinstance(pod, dict):
         return wrong
-    made = default_pod(pod)
-    return [*check_metadata(section(made, "metadata") or {}), *_check_pod(made)]
+    defaulted = default_pod(pod)
+    return [*check_metadata(section(defaulted, "metadata") or {}), *_check_pod(defaulted)]
 
 
 def check_template(template: Object, path: str) -> FieldErrors:

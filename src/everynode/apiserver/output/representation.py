@@ -156,7 +156,7 @@ class TableRows:
 
     def _encode(self, objects: Sequence[Object], meta: Object | None, *, include: str) -> bytes:
         headers, self._headers = self._headers, False
-        made = table.render(
+        rendered = table.render(
             self._request.kind.storage,
             objects,
             now=self._request.state.clock.now(),
@@ -165,11 +165,11 @@ class TableRows:
             metadata=meta,
             headers=headers,
         )
-        made["apiVersion"] = f"meta.k8s.io/{self._version}"
-        for row in made["rows"] if include == "Metadata" else ():
-            row["object"] = {**row["object"], "apiVersion": made["apiVersion"]}
+        rendered["apiVersion"] = f"meta.k8s.io/{self._version}"
+        for row in rendered["rows"] if include == "Metadata" else ():
+            row["object"] = {**row["object"], "apiVersion": rendered["apiVersion"]}
             row["object"]["metadata"] = _drop_template_generation(row["object"]["metadata"])
-        return msgspec.json.encode(made)
+        return msgspec.json.encode(rendered)
 
 
 class MetadataOnly:

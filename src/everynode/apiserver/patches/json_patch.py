@@ -93,9 +93,9 @@ class _PatchedDocument:
         """Return the container if it is a copy made here, else a shallow copy of it."""
         if id(value) in self._copies:
             return value
-        made = dict(value) if isinstance(value, dict) else list(value)
-        self._copies[id(made)] = made
-        return made
+        copied = dict(value) if isinstance(value, dict) else list(value)
+        self._copies[id(copied)] = copied
+        return copied
 
     def _parent(self, tokens: list[str], message: str) -> Any:
         """Return the container of the last token, after copying everything on the way to it."""

@@ -233,16 +233,16 @@ def _try_fast_list_merge(
             return None
     except (KeyError, TypeError):
         return None
-    made = {
+    merged = {
         name: _merge_map(known[name], item, meta) if name in known else _drop_nulls(item)
         for name, item in sent.items()
     }
-    if known.keys() <= made.keys():
-        return list(made.values())
-    if known.keys().isdisjoint(made):
-        return [*made.values(), *original]
-    if [name for name in known if name in made] == list(made):
-        return list({**known, **made}.values())
+    if known.keys() <= merged.keys():
+        return list(merged.values())
+    if known.keys().isdisjoint(merged):
+        return [*merged.values(), *original]
+    if [name for name in known if name in merged] == list(merged):
+        return list({**known, **merged}.values())
     return None
 
 

@@ -78,32 +78,34 @@ def normalise_schema(schema: Any, path: str = "spec.versions.schema.openAPIV3Sch
     The table of types does not describe what is below `items` and `additionalProperties`, which
     may have several types: that is decoded here.
     """
-    made = dict(schema or {})
+    normalised = dict(schema or {})
     for key in _MAPS:
-        if isinstance(made.get(key), dict):
-            below = made[key].items()
-            made[key] = {name: normalise_schema(each, f"{path}.{key}") for name, each in below}
+        if isinstance(normalised.get(key), dict):
+            below = normalised[key].items()
+            normalised[key] = {
+                name: normalise_schema(each, f"{path}.{key}") for name, each in below
+            }
     for key in _LISTS:
-        if isinstance(made.get(key), list):
-            made[key] = [normalise_schema(each, f"{path}.{key}") for each in made[key]]
-    if made.get("not") is not None:
-        made["not"] = normalise_schema(made["not"], f"{path}.not")
-    items = made.get("items")
+        if isinstance(normalised.get(key), list):
+            normalised[key] = [normalise_schema(each, f"{path}.{key}") for each in normalised[key]]
+    if normalised.get("not") is not None:
+        normalised["not"] = normalise_schema(normalised["not"], f"{path}.not")
+    items = normalised.get("items")
     if isinstance(items, dict):
-        made["items"] = _read_schema(items, f"{path}.items")
+        normalised["items"] = _read_schema(items, f"{path}.items")
     elif isinstance(items, list):
-        made["items"] = [_read_schema(item, f"{path}.items") for item in items]
+        normalised["items"] = [_read_schema(item, f"{path}.items") for item in items]
     else:
-        made.pop("items", None)
+        normalised.pop("items", None)
     for key in ("additionalProperties", "additionalItems"):
-        extra = made.get(key)
+        extra = normalised.get(key)
         if isinstance(extra, dict):
-            made[key] = _read_schema(extra, f"{path}.{key}")
+            normalised[key] = _read_schema(extra, f"{path}.{key}")
         elif extra is None:
-            made.pop(key, None)
+            normalised.pop(key, None)
         elif not isinstance(extra, bool):
             raise SchemaTypeError("boolean or JSON schema expected")
-    return made
+    return normalised
 
 
 def _read_schema(schema: Any, path: str) -> Any:

@@ -196,15 +196,15 @@ class CustomResourceStrategy(ResourceStrategy):
 
     def default(self, obj: Object) -> Object:
         """Set the defaults of the schema."""
-        made: Object = obj if self._defaulter is None else self._defaulter.apply_defaults(obj)
-        return made
+        defaulted: Object = obj if self._defaulter is None else self._defaulter.apply_defaults(obj)
+        return defaulted
 
     def default_status(self, obj: Object) -> Object:
         """Set the defaults of the status only; all the rest is reset to the old object."""
-        made: Object = (
+        defaulted: Object = (
             obj if self._status_defaulter is None else self._status_defaulter.apply_defaults(obj)
         )
-        return made
+        return defaulted
 
     def admit(self, obj: Object, context: StrategyContext) -> None:
         """Set the defaults of the status: a real API server sets them when it reads the object."""
@@ -258,7 +258,7 @@ def kinds_of_definition(
     names, group = spec["names"], spec["group"]
     served = [version for version in spec["versions"] if version.get("served")]
     stored = next(version["name"] for version in spec["versions"] if version.get("storage"))
-    made = []
+    kinds = []
     for version in sorted(
         served, key=lambda version: _version_priority(version["name"]), reverse=True
     ):
@@ -268,7 +268,7 @@ def kinds_of_definition(
         conversion = (
             None if version["name"] == stored else RenamingConversion(shown, f"{group}/{stored}")
         )
-        made.append(
+        kinds.append(
             Kind(
                 group,
                 version["name"],
@@ -288,7 +288,7 @@ def kinds_of_definition(
                 custom=True,
             )
         )
-    return made
+    return kinds
 
 
 # Kinds by spec: a large definition takes long to read, and many clusters begin with the same one.
@@ -336,16 +336,16 @@ class CustomResourceRegistrar:
 
     def serve_definition(self, name: str, body: bytes) -> None:
         """Serve the kinds of a new or changed definition."""
-        made = _kinds_of_stored(body, self._special.get(name, CustomResourceStrategy))
+        kinds = _kinds_of_stored(body, self._special.get(name, CustomResourceStrategy))
         self.forget(name)
         # A definition cannot replace a built-in kind.
-        self._made[name] = [kind for kind in made if not self._kinds.is_built_in(kind.storage)]
+        self._made[name] = [kind for kind in kinds if not self._kinds.is_built_in(kind.storage)]
         for kind in self._made[name]:
             self._kinds.add(kind)
 
     def forget(self, name: str) -> list[Kind]:
         """Stop serving the kinds of a definition, and return them."""
-        made = self._made.pop(name, [])
-        for kind in made:
+        kinds = self._made.pop(name, [])
+        for kind in kinds:
             self._kinds.remove(kind)
-        return made
+        return kinds

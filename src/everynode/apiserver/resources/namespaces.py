@@ -45,12 +45,12 @@ class NamespaceStrategy(ResourceStrategy):
     def created_with(self, obj: Object, context: StrategyContext) -> list[tuple[str, str, Object]]:
         """Create the default service account and the root CA certificate for pods."""
         name = obj["metadata"]["name"]
-        made: list[tuple[str, str, Object]] = [
+        contents: list[tuple[str, str, Object]] = [
             ("serviceaccounts", name, {"metadata": {"name": "default"}})
         ]
         if context.authority:
-            made.append(("configmaps", name, _root_certificate(context.authority)))
-        return made
+            contents.append(("configmaps", name, _root_certificate(context.authority)))
+        return contents
 
     def deletion_forbidden(self, obj: Object) -> str:
         """Protect the system namespaces."""

@@ -30,11 +30,11 @@ def default_pod_spec(pod: Object) -> Object:
     key = _cache_key(spec)
     known = _defaulted_specs.get(key)
     if known is None:
-        made = default_pod(pod)
-        remembered = {k: v for k, v in made.get("spec", {}).items() if k not in _PER_POD}
+        defaulted = default_pod(pod)
+        remembered = {k: v for k, v in defaulted.get("spec", {}).items() if k not in _PER_POD}
         _remember(_defaulted_specs, key, msgspec.to_builtins(remembered))
         # The order of members must be the same as from the cache.
-        return {**made, "spec": {**remembered, **_per_pod_fields(made.get("spec", {}))}}
+        return {**defaulted, "spec": {**remembered, **_per_pod_fields(defaulted.get("spec", {}))}}
     return default_pod_metadata(
         {**pod, "spec": {**msgspec.to_builtins(known), **_per_pod_fields(spec)}}
     )

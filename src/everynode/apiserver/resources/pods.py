@@ -264,29 +264,29 @@ def _gate_faults(after: Object, before: Object) -> list[FieldError]:
 
 def _restore_mutable_fields(after: Object, before: Object) -> Object:
     """Return the new spec with all mutable fields set back to their old values."""
-    made = {**after}
+    restored = {**after}
     for key in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         if key in before:
-            made[key] = before[key]
+            restored[key] = before[key]
         else:
-            made.pop(key, None)
+            restored.pop(key, None)
     for key in ("containers", "initContainers"):
-        if key in made:
-            made[key] = [
+        if key in restored:
+            restored[key] = [
                 {**new, "image": old.get("image", "")}
-                for new, old in zip(made[key], before.get(key) or [], strict=True)
+                for new, old in zip(restored[key], before.get(key) or [], strict=True)
             ]
     grace = before.get("terminationGracePeriodSeconds", 0)
-    if grace < 0 and made.get("terminationGracePeriodSeconds") == 1:
-        made["terminationGracePeriodSeconds"] = grace
+    if grace < 0 and restored.get("terminationGracePeriodSeconds") == 1:
+        restored["terminationGracePeriodSeconds"] = grace
     if before.get("schedulingGates"):
         # The node selector and affinity of a gated pod may be narrowed down.
         for key in ("nodeSelector", "affinity"):
             if key in before:
-                made[key] = before[key]
+                restored[key] = before[key]
             else:
-                made.pop(key, None)
-    return made
+                restored.pop(key, None)
+    return restored
 
 
 def _format_difference(after: Object, before: Object) -> str:

@@ -36,13 +36,13 @@ class SecretStrategy(ResourceStrategy):
 
     def default(self, obj: Object) -> Object:
         """Merge `stringData` into `data`."""
-        made = {**obj}
-        plain = made.pop("stringData", None) or {}
+        defaulted = {**obj}
+        plain = defaulted.pop("stringData", None) or {}
         if plain:
             coded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
-            made["data"] = {**(made.get("data") or {}), **coded}
-        made.setdefault("type", "Opaque")
-        return made
+            defaulted["data"] = {**(defaulted.get("data") or {}), **coded}
+        defaulted.setdefault("type", "Opaque")
+        return defaulted
 
     def validate_create(self, obj: Object, context: StrategyContext) -> list[FieldError]:
         """Check the keys and the total size."""
@@ -151,13 +151,13 @@ class RoleBindingStrategy(ResourceStrategy):
 
     def default(self, obj: Object) -> Object:
         """Default the apiGroup of roleRef and subjects."""
-        made = {**obj}
-        role = {**(made.get("roleRef") or {})}
+        defaulted = {**obj}
+        role = {**(defaulted.get("roleRef") or {})}
         role["apiGroup"] = role.get("apiGroup") or _RBAC
-        made["roleRef"] = role
-        if made.get("subjects"):
-            made["subjects"] = [_default_subject(subject) for subject in made["subjects"]]
-        return made
+        defaulted["roleRef"] = role
+        if defaulted.get("subjects"):
+            defaulted["subjects"] = [_default_subject(subject) for subject in defaulted["subjects"]]
+        return defaulted
 
     def validate_update(
         self, new: Object, old: Object, context: StrategyContext

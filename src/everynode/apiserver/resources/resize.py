@@ -28,10 +28,10 @@ def restore_all_but_resources(new: Object, old: Object) -> None:
 
 
 def _copy_resources(new: Object, old: Object) -> Object:
-    made = {**old, "resources": new.get("resources") or {}}
+    resized = {**old, "resources": new.get("resources") or {}}
     if "resizePolicy" in new:
-        made["resizePolicy"] = new["resizePolicy"]
-    return made
+        resized["resizePolicy"] = new["resizePolicy"]
+    return resized
 
 
 def resize_faults(new: Object, old: Object) -> list[FieldError]:

@@ -89,7 +89,7 @@ def _default_ip_families(spec: Object) -> None:
 
 
 def _default_port(port: Object) -> Object:
-    made = {**port}
-    made.setdefault("protocol", "TCP")
-    made.setdefault("targetPort", port.get("port", 0))
-    return made
+    defaulted = {**port}
+    defaulted.setdefault("protocol", "TCP")
+    defaulted.setdefault("targetPort", port.get("port", 0))
+    return defaulted

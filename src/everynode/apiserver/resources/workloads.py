@@ -112,12 +112,12 @@ class DeploymentStrategy(ReplicaSetStrategy):
 
     def default(self, obj: Object) -> Object:
         """Set the defaults of the update strategy, too."""
-        made = super().default(obj)
-        spec = made["spec"]
+        defaulted = super().default(obj)
+        spec = defaulted["spec"]
         spec["strategy"] = _default_update_strategy(spec.get("strategy") or {})
         spec.setdefault("revisionHistoryLimit", 10)
         spec.setdefault("progressDeadlineSeconds", 600)
-        return made
+        return defaulted
 
     def prepare_create(self, obj: Object, context: StrategyContext) -> None:
         """Start with an empty status."""
@@ -127,11 +127,11 @@ class DeploymentStrategy(ReplicaSetStrategy):
 
 def _default_update_strategy(strategy: Object) -> Object:
     kind = strategy.get("type") or "RollingUpdate"
-    made = {**strategy, "type": kind}
+    defaulted = {**strategy, "type": kind}
     if kind == "RollingUpdate":
         rolling = {"maxUnavailable": "25%", "maxSurge": "25%"}
-        made["rollingUpdate"] = {**rolling, **(strategy.get("rollingUpdate") or {})}
-    return made
+        defaulted["rollingUpdate"] = {**rolling, **(strategy.get("rollingUpdate") or {})}
+    return defaulted
 
 
 class PodDisruptionBudgetStrategy(SpecAndStatusStrategy):

@@ -27,8 +27,8 @@ class FastCheck:
 
     __slots__ = ("_keyed", "_type")
 
-    def __init__(self, made: Any, keyed: tuple[tuple[str, str], ...]) -> None:
-        self._type = made
+    def __init__(self, expected: Any, keyed: tuple[tuple[str, str], ...]) -> None:
+        self._type = expected
         self._keyed = keyed
 
     def accepts(self, value: Any) -> bool:

@@ -84,14 +84,14 @@ def _try_fast_convert_change(value: Object, type_name: str, known: Object) -> Ob
     if struct is None or not same:
         return None
     rest = {key: member for key, member in value.items() if key not in same}
-    made = try_fast_convert(rest, type_name) or try_fast_convert(
+    converted = try_fast_convert(rest, type_name) or try_fast_convert(
         _drop_condition_nulls(rest), type_name
     )
-    if made is None:
+    if converted is None:
         return None
-    made |= same
+    converted |= same
     # The order of the members is that of the type, whichever of them changed.
-    return {key: made[key] for key in struct.__struct_encode_fields__ if key in made}
+    return {key: converted[key] for key in struct.__struct_encode_fields__ if key in converted}
 
 
 def _unchanged_members(value: Object, known: Object) -> Object:
@@ -165,12 +165,12 @@ def _try_fast_custom(value: Object, schema: Mapping[str, Any] | None) -> Object 
     clean: Object = {}
     for key, member in value.items():
         if key == "metadata":
-            made = try_fast_convert(member, types.OBJECT_META)
+            converted = try_fast_convert(member, types.OBJECT_META)
         else:
-            made = member if key in fast_checks and fast_checks[key].accepts(member) else None
-        if made is None:
+            converted = member if key in fast_checks and fast_checks[key].accepts(member) else None
+        if converted is None:
             return None
-        clean[key] = made
+        clean[key] = converted
     return clean
 
 

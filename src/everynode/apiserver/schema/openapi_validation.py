@@ -41,17 +41,17 @@ class Defaulter:
     @classmethod
     def from_schema(cls, schema: Schema, *, top: bool = False) -> Defaulter | None:
         """Return the defaulter of a schema, None if the schema has no defaults."""
-        made = cls()
-        made._known = schema.get("properties") or {}
-        for name, below in made._known.items():
+        defaulter = cls()
+        defaulter._known = schema.get("properties") or {}
+        for name, below in defaulter._known.items():
             inner = None if top and name in _META else cls.from_schema(below)
             default = b"" if "default" not in below else msgspec.json.encode(below["default"])
             if inner is not None or (default and not (top and name in _META)):
-                made._fields[name] = (default, bool(below.get("nullable")), inner)
+                defaulter._fields[name] = (default, bool(below.get("nullable")), inner)
         extra, items = schema.get("additionalProperties"), schema.get("items")
-        made._extra = cls.from_schema(extra) if isinstance(extra, dict) else None
-        made._items = cls.from_schema(items) if isinstance(items, dict) else None
-        return made if made._fields or made._extra or made._items else None
+        defaulter._extra = cls.from_schema(extra) if isinstance(extra, dict) else None
+        defaulter._items = cls.from_schema(items) if isinstance(items, dict) else None
+        return defaulter if defaulter._fields or defaulter._extra or defaulter._items else None
 
     def apply_defaults(self, value: Any) -> Any:
         """Return the value with its defaults; the argument is not changed."""
@@ -62,17 +62,17 @@ class Defaulter:
         return value
 
     def _default_map(self, value: dict[str, Any]) -> dict[str, Any]:
-        made = dict(value)
+        defaulted = dict(value)
         for name, (default, nullable, inner) in self._fields.items():
-            if default and (name not in made or (made[name] is None and not nullable)):
-                made[name] = msgspec.json.decode(default)
-            if inner is not None and name in made:
-                made[name] = inner.apply_defaults(made[name])
+            if default and (name not in defaulted or (defaulted[name] is None and not nullable)):
+                defaulted[name] = msgspec.json.decode(default)
+            if inner is not None and name in defaulted:
+                defaulted[name] = inner.apply_defaults(defaulted[name])
         if self._extra is not None:
-            for name, item in made.items():
+            for name, item in defaulted.items():
                 if name not in self._known:
-                    made[name] = self._extra.apply_defaults(item)
-        return made
+                    defaulted[name] = self._extra.apply_defaults(item)
+        return defaulted
 
 
 def validate(

@@ -36,15 +36,15 @@ class ServerIdentity(msgspec.Struct, frozen=True):
 
     def ssl_context(self) -> ssl.SSLContext:
         """Return the TLS context of the server."""
-        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        made.minimum_version = ssl.TLSVersion.TLSv1_2
-        made.set_alpn_protocols(["http/1.1"])
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
         with tempfile.TemporaryDirectory() as folder:  # the ssl module reads only files
             path = Path(folder) / "server.pem"
             path.touch(mode=0o600)
             path.write_text(self.certificate + self.key)
-            made.load_cert_chain(path)
-        return made
+            context.load_cert_chain(path)
+        return context
 
 
 def load_or_create_identity(folder: Path, clock: Clock) -> ServerIdentity:
@@ -60,12 +60,12 @@ def load_or_create_identity(folder: Path, clock: Clock) -> ServerIdentity:
             path.chmod(0o600)
         found = msgspec.json.decode(path.read_bytes(), type=ServerIdentity)
     except (FileNotFoundError, ValueError, RecursionError):
-        made = new_identity(clock)
+        identity = new_identity(clock)
     else:
         _require_usable(found, path)
         return found
-    write_private_file(path, msgspec.json.encode(made))
-    return made
+    write_private_file(path, msgspec.json.encode(identity))
+    return identity
 
 
 def _require_usable(identity: ServerIdentity, path: Path) -> None:

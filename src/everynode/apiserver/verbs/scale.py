@@ -70,8 +70,8 @@ def _write_replicas(request: ApiRequest, record: Record, scale: Object) -> Respo
 
 
 def _respond(request: ApiRequest, record: Record) -> Response:
-    made = encode_record(_scale_of(request.stored(record)), record.version)
-    return Response(200, representation_for(_as_scale_request(request)).one(made), JSON_HEADERS)
+    scale = encode_record(_scale_of(request.stored(record)), record.version)
+    return Response(200, representation_for(_as_scale_request(request)).one(scale), JSON_HEADERS)
 
 
 def _scale_of(workload: Object) -> Object:

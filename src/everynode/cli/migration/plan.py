@@ -136,14 +136,14 @@ def convert_source(state: MigrationState, *, drop: bool) -> Conversion:
             f"the rollout of {state.source_name} is not complete, so that a pod could be replaced; "
             f"see `everynode status {state.source_name}{where}`, and migrate when it is"
         )
-    made = convert(source, _VERSIONS[OTHER[state.flavour]])
-    if made.lost and not drop:
+    conversion = convert(source, _VERSIONS[OTHER[state.flavour]])
+    if conversion.lost and not drop:
         raise UserError(
             f"the {KIND_TEXT[OTHER[state.flavour]]} kind has no field for parts of "
             f"{state.source_name}; --drop leaves out "
-            + ", ".join(f"{each.path} ({each.instead})" for each in made.lost)
+            + ", ".join(f"{each.path} ({each.instead})" for each in conversion.lost)
         )
-    return made
+    return conversion
 
 
 def check_meaning(state: MigrationState, stored: Object) -> None:

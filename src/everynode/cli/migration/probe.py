@@ -71,12 +71,12 @@ class ControllerProbe:
         async with self._temporary_daemonset() as probe:
             if not await self._is_observed(probe):
                 return False
-            made = [
+            created = [
                 await self._create(REVISIONS, self._revision),
                 await self._create(PODS, self._pod),
             ]
             try:
-                return await self._are_adopted(made, probe)
+                return await self._are_adopted(created, probe)
             finally:
                 await self._delete(PODS)
                 await self._delete(REVISIONS)
@@ -151,15 +151,15 @@ class ControllerProbe:
 
         return await wait_until(observed, self._clock)
 
-    async def _are_adopted(self, made: list[Object], probe: Object) -> bool:
+    async def _are_adopted(self, created: list[Object], probe: Object) -> bool:
         owner = probe["metadata"]["uid"]
 
         async def adopted() -> bool:
             live = [
                 await self._get(resource, each)
-                for resource, each in zip((REVISIONS, PODS), made, strict=True)
+                for resource, each in zip((REVISIONS, PODS), created, strict=True)
             ]
-            if len(owned_pods([each["metadata"] for each in live], owner)) == len(made):
+            if len(owned_pods([each["metadata"] for each in live], owner)) == len(created):
                 return True
             # A revision alone makes no controller reconcile; a change of the DaemonSet does.
             poke = {"metadata": {"annotations": {_LABEL: self._clock.name_suffix(10)}}}
@@ -175,12 +175,12 @@ class ControllerProbe:
 
         return await wait_until(adopted, self._clock)
 
-    async def _get(self, resource: Resource, made: Object) -> Object:
+    async def _get(self, resource: Resource, created: Object) -> Object:
         """Read the probe or its pod; raises UserError if it was replaced or is gone."""
         with suppress(NotFound):
             request = verbs.get(resource, self._name, namespace=self._namespace)
             live = await self._client.read(request, _decode)
-            if live["metadata"]["uid"] == made["metadata"]["uid"]:
+            if live["metadata"]["uid"] == created["metadata"]["uid"]:
                 return live
         raise UserError(
             f"{resource.kind} {self._name}, which the migration has created, was deleted by "

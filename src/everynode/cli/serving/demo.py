@@ -176,7 +176,7 @@ class Demo:
         self._speed = speed
         self._nodes = len(observer.marks())
 
-    async def tell(self) -> None:
+    async def play(self) -> None:
         """Play all steps and print which promises held."""
         self._grid.say(
             f"A cluster of {self._nodes} simulated nodes and the real controller.\n"
@@ -301,6 +301,6 @@ async def run_demo(nodes: int, speed: float, stream: TextIO) -> None:
         background = [group.create_task(each) for each in running]
         await components.ready()
         await observer.wait_until(lambda: len(observer.nodes.all()) == nodes, "all nodes are there")
-        await Demo(Client(transport, clock), clock, observer, grid, speed).tell()
+        await Demo(Client(transport, clock), clock, observer, grid, speed).play()
         for task in background:
             task.cancel()

@@ -141,11 +141,11 @@ def _pod_of(template: Object) -> Object:
 
 def _canonical(pod: Object) -> Object:
     """Return a form of the pod that is equal for pods that mean the same."""
-    made = normalise(pod)
-    finalizers = (made.get("metadata") or {}).get("finalizers")
+    normalised = normalise(pod)
+    finalizers = (normalised.get("metadata") or {}).get("finalizers")
     if finalizers:
-        made["metadata"]["finalizers"] = sorted(set(finalizers))
-    return made
+        normalised["metadata"]["finalizers"] = sorted(set(finalizers))
+    return normalised
 
 
 def _with_change(pod: Object, change: InPlaceChange) -> Object:
@@ -162,16 +162,16 @@ def _with_change(pod: Object, change: InPlaceChange) -> Object:
 
 def _with_change_of(container: Object, change: InPlaceChange) -> Object:
     name = container["name"]
-    made = {**container, "image": change.images.get(name, container.get("image"))}
+    changed = {**container, "image": change.images.get(name, container.get("image"))}
     moved = change.resources.get(name)
     if moved is not None:
         resources = container.get("resources") or {}
-        made["resources"] = {
+        changed["resources"] = {
             **resources,
             "limits": {**(resources.get("limits") or {}), **moved.limits},
             "requests": {**(resources.get("requests") or {}), **moved.requests},
         }
-    return made
+    return changed
 
 
 def _first_difference(one: Any, other: Any, path: str = "") -> str:

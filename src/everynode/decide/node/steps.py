@@ -86,9 +86,9 @@ def _update(plan: Plan, view: NodeView, step: Step, now: float) -> tuple[PodActi
     assert pod is not None
     unresizable = (pod.uid, pod.hash) == view.unresizable
     if (plan.in_place or step.kind is StepKind.ADVANCE_IN_PLACE) and not unresizable:
-        made = plan.next_in_place_step(pod, now=now, ahead=view.ahead)
-        if isinstance(made, PatchPod):
-            return (_note_sick(made, plan.target_hash) if step.sick else made,)
+        in_place = plan.next_in_place_step(pod, now=now, ahead=view.ahead)
+        if isinstance(in_place, PatchPod):
+            return (_note_sick(in_place, plan.target_hash) if step.sick else in_place,)
     removal = removal_step(plan, pod, Cause.UPDATE) if step.kind is StepKind.UPDATE else None
     if removal is None:
         return ()

@@ -392,7 +392,7 @@ class _RevisionHistory:
 
         One that is the target again, with a new number, is not complete yet.
         """
-        made = msgspec.structs.replace(
+        chosen = msgspec.structs.replace(
             target,
             from_hash=from_hash,
             target_generation=self.generation,
@@ -406,11 +406,11 @@ class _RevisionHistory:
                 "resourceVersion": target.resource_version,
             }
         }
-        if made.completed != target.completed:
+        if chosen.completed != target.completed:
             body["metadata"]["annotations"][keys.COMPLETED] = None
-        if made.number != target.number:
-            body["revision"] = made.number
-        return self._choice(made, (PatchRevision(target.name, target.uid, body),))
+        if chosen.number != target.number:
+            body["revision"] = chosen.number
+        return self._choice(chosen, (PatchRevision(target.name, target.uid, body),))
 
     def _generation_note(self) -> dict[str, str]:
         return {keys.TARGET_GENERATION: f"{self.generation}/{self.ds.uid}"}
@@ -444,8 +444,8 @@ class _RevisionHistory:
         """
         stored = self.ds.status.collision_count
         counts = (stored, *range((stored or 0) + 1, (stored or 0) + 1 + _MAX_COLLISIONS))
-        made = (each for each in counts if revision_hash(self._template, each) == target.hash)
-        return next(made, stored)
+        candidates = (each for each in counts if revision_hash(self._template, each) == target.hash)
+        return next(candidates, stored)
 
     def _choice(
         self,

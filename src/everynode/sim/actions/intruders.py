@@ -49,9 +49,9 @@ async def _forge_target(ctx: ActionContext, action: Action) -> None:
     if ds is None or target is None:
         return
     name, namespace = target.metadata.name, ds.namespace
-    made = _forge_revision(ds, target, name=name)
+    forged = _forge_revision(ds, target, name=name)
     await ctx.client.write(verbs.delete(REVISIONS, name, namespace=namespace), bytes)
-    await ctx.client.write(verbs.create(REVISIONS, made, namespace=namespace), bytes)
+    await ctx.client.write(verbs.create(REVISIONS, forged, namespace=namespace), bytes)
 
 
 def _newest_revision(ctx: ActionContext) -> ControllerRevision | None:

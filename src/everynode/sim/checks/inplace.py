@@ -72,11 +72,11 @@ class InPlace(Check):
 @lru_cache(maxsize=256)
 def _fixed_fields(template: bytes) -> dict[str, Any]:
     """A template without the fields that may change in place."""
-    made: dict[str, Any] = msgspec.json.decode(canonical_template(template))
-    made.pop("metadata", None)
-    for each in made.get("spec", {}).get("containers", ()):
+    decoded: dict[str, Any] = msgspec.json.decode(canonical_template(template))
+    decoded.pop("metadata", None)
+    for each in decoded.get("spec", {}).get("containers", ()):
         each.update(image="", resources={})
-    return made
+    return decoded
 
 
 def _metadata(template: bytes, kind: str) -> dict[str, str]:

@@ -52,8 +52,8 @@ class LastPods:
                         each.node_replaced = True
         if commit.kind == "pods" and _departs(commit):
             pod: Pod = commit.before
-            made = self._record.created.get(pod.uid)
-            version = made.version if made is not None else 0
+            created = self._record.created.get(pod.uid)
+            version = created.version if created is not None else 0
             key = owner_uid(pod), pod.node
             # Pods of a deleted node go after it: no controller remembers them for the next one.
             left = _Departed(pod, version, commit.version)

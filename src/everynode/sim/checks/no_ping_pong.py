@@ -45,9 +45,9 @@ class NoPingPong(Check):
         if commit.before is not None:
             return
         who = (commit.actor, commit.after.name)
-        made = self._made[who] = (*self._made.get(who, ())[-_MAX_CREATED:], commit.time)
-        if len(made) > _MAX_CREATED and made[-1] - made[0] < _WINDOW:
-            yield f"{commit.after.name} was made {len(made)} times in {_WINDOW:.0f} s"
+        times = self._made[who] = (*self._made.get(who, ())[-_MAX_CREATED:], commit.time)
+        if len(times) > _MAX_CREATED and times[-1] - times[0] < _WINDOW:
+            yield f"{commit.after.name} was made {len(times)} times in {_WINDOW:.0f} s"
         place = _place(commit.after)
         if self._taken.pop(place, False):
             self._again[place] += 1

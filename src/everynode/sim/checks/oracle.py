@@ -110,8 +110,8 @@ ContainerSettings = dict[str, tuple[str, Any]]
 def template_containers(template: bytes) -> ContainerSettings:
     """The image and the resources that a template gives each container."""
     spec = msgspec.json.decode(template).get("spec") or {}
-    made = msgspec.convert(spec.get("containers") or [], list[Container])
-    return {each.name: (each.image, amounts(each.resources)) for each in made}
+    containers = msgspec.convert(spec.get("containers") or [], list[Container])
+    return {each.name: (each.image, amounts(each.resources)) for each in containers}
 
 
 def is_watched(pod: Pod) -> bool:

@@ -66,62 +66,66 @@ class Revisions(Check):
                 return
         yield f"{noted.metadata.name} is noted as complete and was not"
 
-    def _check_creation(self, made: ControllerRevision) -> Iterable[str]:
-        owner = made.metadata.controller
+    def _check_creation(self, revision: ControllerRevision) -> Iterable[str]:
+        owner = revision.metadata.controller
         if owner is None:
-            yield f"{made.metadata.name} has no owner"
+            yield f"{revision.metadata.name} has no owner"
             return
         others = [
             each.revision
             for each in self.record.cluster.revisions.values()
-            if each.metadata.name != made.metadata.name
+            if each.metadata.name != revision.metadata.name
             and each.metadata.controller is not None
             and each.metadata.controller.uid == owner.uid
         ]
-        if made.revision in others and not self._disturbed():
-            yield f"{made.metadata.name} has number {made.revision}, which is taken"
+        if revision.revision in others and not self._disturbed():
+            yield f"{revision.metadata.name} has number {revision.revision}, which is taken"
 
-    def _check_need(self, commit: Commit, made: ControllerRevision) -> Iterable[str]:
+    def _check_need(self, commit: Commit, revision: ControllerRevision) -> Iterable[str]:
         """No second revision is created for a template that is already stored (R1)."""
-        owner = made.metadata.controller
+        owner = revision.metadata.controller
         if owner is None:
             return
-        wanted = canonical_template(revision_template(bytes(made.data)))
+        wanted = canonical_template(revision_template(bytes(revision.data)))
         try:
             if all(
                 _keeps(cluster, owner.uid, wanted)
                 for cluster, _ in possible_views(self.record, commit)
             ):
-                yield f"{made.metadata.name} was made although its template is stored already"
+                yield f"{revision.metadata.name} was made although its template is stored already"
         except TooManyViews:
             return
 
-    def _check_number(self, made: ControllerRevision) -> Iterable[str]:
+    def _check_number(self, revision: ControllerRevision) -> Iterable[str]:
         """The target has the highest revision number: users and kubectl identify it by that."""
-        owner = made.metadata.controller
+        owner = revision.metadata.controller
         if owner is None or self._disturbed():
             return
-        if made.revision < max(
+        if revision.revision < max(
             each.revision for each in _revisions_of(self.record.cluster, owner.uid)
         ):
-            yield f"{made.metadata.name} became the target and others have higher numbers"
+            yield f"{revision.metadata.name} became the target and others have higher numbers"
 
-    def _check_source(self, commit: Commit, made: ControllerRevision) -> Iterable[str]:
+    def _check_source(self, commit: Commit, revision: ControllerRevision) -> Iterable[str]:
         """A new target names the revision that most pods carried (R3)."""
-        owner = made.metadata.controller
-        named = _note(made, keys.FROM_REVISION)
+        owner = revision.metadata.controller
+        named = _note(revision, keys.FROM_REVISION)
         if owner is None:
             return
         try:
             if any(
-                _may_name(s, made, named, owner.uid) for s, _ in possible_views(self.record, commit)
+                _may_name(s, revision, named, owner.uid)
+                for s, _ in possible_views(self.record, commit)
             ):
                 return
         except TooManyViews:
             return
-        if any(_may_name(cluster, made, named, owner.uid) for cluster in self._before(commit.time)):
+        if any(
+            _may_name(cluster, revision, named, owner.uid) for cluster in self._before(commit.time)
+        ):
             return
-        yield f"{made.metadata.name} became the target and says it came from {named or 'nothing'}"
+        name = revision.metadata.name
+        yield f"{name} became the target and says it came from {named or 'nothing'}"
 
     def _before(self, time: float) -> Iterator[ClusterState]:
         """Recent states: the controller lists revisions shortly before it writes one."""
@@ -182,9 +186,9 @@ def _keeps(cluster: ClusterState, uid: str, wanted: bytes) -> bool:
     return any(canonical_template(template) == wanted for template in found)
 
 
-def _may_name(cluster: ClusterState, made: ControllerRevision, named: str, uid: str) -> bool:
+def _may_name(cluster: ClusterState, revision: ControllerRevision, named: str, uid: str) -> bool:
     """Whether most pods carried that revision in this state, counting the target's pods or not."""
-    mine = made.metadata.labels.get(keys.REVISION_HASH, "")
+    mine = revision.metadata.labels.get(keys.REVISION_HASH, "")
     known = [
         each.metadata.labels.get(keys.REVISION_HASH, "") for each in _revisions_of(cluster, uid)
     ]

@@ -99,8 +99,8 @@ class RoomForSuccessor(Check):
         pod = disrupted_pod(commit)
         if pod is not None and commit.after is not None and _is_kept(commit.after):
             return  # it is updated in place
-        made = commit.after if commit.before is None else None
-        subject = pod or made
+        created = commit.after if commit.before is None else None
+        subject = pod or created
         if subject is None or owner_uid(subject) not in self.record.cluster.sets:
             return
         try:
@@ -131,12 +131,12 @@ class RoomForSuccessor(Check):
             return True
         return self._had_room(oracle.cluster, commit, pod.node, new, pod.uid)
 
-    def _may_come_beside(self, oracle: Oracle, commit: Commit, made: Pod) -> bool:
-        node = made.node
+    def _may_come_beside(self, oracle: Oracle, commit: Commit, created: Pod) -> bool:
+        node = created.node
         beside = [
             each
             for each in oracle.pods_on(node)
-            if not each.finished and not each.terminating and each.uid != made.uid
+            if not each.finished and not each.terminating and each.uid != created.uid
         ]
         if not oracle.surging or not beside:
             return True

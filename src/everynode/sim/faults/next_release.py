@@ -19,8 +19,8 @@ _FIELD: Final = "hostUsers"  # absent means true; a later API server may write t
 @lru_cache(maxsize=1024)
 def grown(template: bytes) -> bytes:
     """The template with the default that only the next release's table has."""
-    made: dict[str, Any] = msgspec.json.decode(template)
-    spec = made.get("spec")
+    decoded: dict[str, Any] = msgspec.json.decode(template)
+    spec = decoded.get("spec")
     if not isinstance(spec, dict) or spec.get(_FIELD) is not None:
         return template
-    return msgspec.json.encode({**made, "spec": {**spec, _FIELD: True}})
+    return msgspec.json.encode({**decoded, "spec": {**spec, _FIELD: True}})

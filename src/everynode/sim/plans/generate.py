@@ -157,10 +157,10 @@ def _common_faults(rng: random.Random, nodes: int) -> list[Action]:
     for fault in rng.sample(COMMON_FAULTS, rng.choice((0, 1, 2, 3, 4, 6))):
         for _ in range(rng.choice((1, 1, 2, 4))):
             at = round(rng.uniform(0.0, _DISTURBED), 2)
-            made = fault.draw(rng, at, nodes)
-            found.append(made)
-            if made.args.get("gone"):
-                found.append(Action("gone", at=round(at + made.seconds, 2)))
+            action = fault.draw(rng, at, nodes)
+            found.append(action)
+            if action.args.get("gone"):
+                found.append(Action("gone", at=round(at + action.seconds, 2)))
     if any(each.args.get("image", "v").split(":")[-1][:1] != "v" for each in found):
         # Finally the user rolls out a working image to all nodes.
         rolling = {"partition": 0, "paused": False, "selector": None}

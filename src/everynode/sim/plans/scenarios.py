@@ -63,9 +63,9 @@ def _resources(cpu: str) -> Object:
 
 
 def _resizable_daemonset() -> Object:
-    made = daemonset(rolling={"rollingUpdateType": _IN_PLACE, "maxUnavailable": 1})
-    made["spec"]["template"]["spec"]["containers"][0]["resources"] = _resources("100m")
-    return made
+    manifest = daemonset(rolling={"rollingUpdateType": _IN_PLACE, "maxUnavailable": 1})
+    manifest["spec"]["template"]["spec"]["containers"][0]["resources"] = _resources("100m")
+    return manifest
 
 
 def _sized_container(cpu: str) -> Object:

@@ -51,10 +51,10 @@ def render(
 
 
 def _row(layout: Layout, obj: Object, now: float, include_object: str) -> Object:
-    made = layout.row(obj, now)
-    row: Object = {"cells": made.cells}
-    if made.conditions:
-        row["conditions"] = made.conditions
+    rendered = layout.row(obj, now)
+    row: Object = {"cells": rendered.cells}
+    if rendered.conditions:
+        row["conditions"] = rendered.conditions
     row["object"] = _included_object(obj, include_object)
     return row
 
