@@ -214,7 +214,7 @@ MISTAKES = [
         1,
         (
             "everynode: ds/net is a native DaemonSet, which has no `partition`; "
-            "`everynode convert` makes an Advanced one of it"
+            "`everynode migrate ds/net` makes an Advanced one of it"
         ),
     ),
     (

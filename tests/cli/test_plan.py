@@ -51,9 +51,18 @@ def test_a_stalled_rollout_stays_as_it_is_and_a_new_version_cures_it(rollouts: U
     text = printed(rollouts, "stuck")
     assert "change     none: how the rollout goes on as it is" in text
     assert "Stops from the start at 0 of 5 nodes" in text
+    assert "down         at most 0 at once, promised 1; 1 node down before it begins\n" in text
+    assert "\n\n\n" not in text
     cured = json.loads(printed(rollouts, "stuck", "--set-image", "agent=a:9", "-o", "json"))
     assert cured["forecast"]["ending"] == "complete"
     assert cured["order"][0] == "node-0006"
+
+
+def test_the_pace_counts_the_nodes_that_are_still_to_come(rollouts: Up) -> None:
+    asked = ("held", "--partition", "0", "--start", "20s", "--stop", "10s")
+    forecast = json.loads(printed(rollouts, *asked, "-o", "json"))["forecast"]
+    assert (forecast["updated"], forecast["curve"][0][1]) == (5, 2)
+    assert f"pace         {3 * 60 / forecast['seconds']:.1f} nodes" in printed(rollouts, *asked)
 
 
 def test_programs_get_every_field(rollouts: Up) -> None:

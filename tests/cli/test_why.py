@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import re
 
@@ -48,6 +49,7 @@ def test_without_a_name_every_daemonset_is_listed(rollouts: Up) -> None:
         "ads/stuck,",
     ]
     assert sum("what helps" in line for line in lines) == 1
+    assert all(one or other for one, other in itertools.pairwise([*lines, ""]))
 
 
 def test_programs_get_the_facts(rollouts: Up) -> None:
@@ -55,6 +57,8 @@ def test_programs_get_the_facts(rollouts: Up) -> None:
         "items"
     ]
     assert item["reason"] == "NotReady"
+    assert (item["revision"], item["wantedRevision"], item["ready"]) == (2, 2, False)
+    assert item["since"]
     assert {"about": "scope", "text": "in scope: the update may reach it", "rule": "R2"} in item[
         "facts"
     ]

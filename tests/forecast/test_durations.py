@@ -73,6 +73,11 @@ def test_one_pod_that_took_very_long_counts_three_times_the_median() -> None:
     assert estimate(*pods).pull.seconds == pytest.approx((9 * 10 + 30) / 10)
 
 
+def test_a_pod_that_took_long_counts_little_where_the_others_take_less_than_a_second() -> None:
+    pods = [pod(0, run=0, ready=0)] * 5 + [pod(0, run=180, ready=0)]
+    assert estimate(*pods).pull.seconds == pytest.approx(0.5)
+
+
 def test_without_such_pods_the_durations_are_assumed() -> None:
     found = estimate()
     assert (found.pull.seconds, found.start.seconds, found.stop.seconds) == (5.0, 20.0, 10.0)

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
-from everynode.api.keys import RESTARTED_AT
+from everynode.api.keys import APPS_V1, RESTARTED_AT
 from everynode.api.nulls import drop_nulls
 from everynode.api.template_equality import normalise
 from everynode.errors import UserError
+from everynode.inspect.advice import in_namespace
 
 Object = dict[str, Any]
 
@@ -124,14 +125,23 @@ def merge_difference(before: Object, after: Object) -> Object:
     return patch
 
 
+def require_advanced(stored: Object, field: str) -> None:
+    """Raise UserError for a native DaemonSet, which lacks a field of `rollingUpdate`."""
+    if stored["apiVersion"] != APPS_V1:
+        return
+    metadata = stored["metadata"]
+    name = f"ds/{metadata['name']}"
+    where = in_namespace(metadata.get("namespace", "default"))
+    raise UserError(
+        f"{name} is a native DaemonSet, which has no `{field}`; "
+        f"`everynode migrate {name}{where}` makes an Advanced one of it"
+    )
+
+
 def _rolling_update(stored: Object, field: str) -> Object:
     """Return `rollingUpdate` of an Advanced DaemonSet that rolls; raises UserError for others."""
+    require_advanced(stored, field)
     name = stored["metadata"]["name"]
-    if stored["apiVersion"].startswith("apps/"):
-        raise UserError(
-            f"ds/{name} is a native DaemonSet, which has no `{field}`; "
-            "`everynode convert` makes an Advanced one of it"
-        )
     strategy = stored["spec"].get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         raise UserError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from everynode.cli.access.options import ClusterOptions, cluster_options
@@ -22,7 +24,7 @@ from everynode.cli.access.options import ClusterOptions, cluster_options
     is_flag=True,
     help="Let the page pause, resume, partition and undo, with a token that is printed.",
 )
-@cluster_options
+@partial(cluster_options, namespace="Show only this namespace.")
 def command(
     *,
     all_namespaces: bool,

@@ -18,7 +18,7 @@ def command() -> None:
     """
 
 
-@command.command("image")
+@command.command("image", short_help="Give containers new images.")
 @click.argument(
     "arguments",
     metavar="[NAME] CONTAINER=IMAGE...",

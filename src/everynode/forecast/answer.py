@@ -39,6 +39,12 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     removed: int = 0  # nodes that lost their pod because the new template does not want them
 
     @property
+    def per_minute(self) -> float:
+        """Nodes updated in a minute, without those that were before it began."""
+        before = self.curve[0][1] if self.curve else 0
+        return (self.updated - before) * 60 / self.seconds if self.seconds else 0.0
+
+    @property
     def writes_per_pod(self) -> float:
         """Writes of the controller per updated pod."""
         moved = self.updated + len(self.stuck)

@@ -135,10 +135,11 @@ def _stop(pods: Sequence[Pod], *, at_once: int, min_ready_seconds: int, grace: f
 def _mean(values: Sequence[float]) -> float:
     """Return the mean, in which no value counts more than three times the median.
 
-    The pace of an update follows the mean; a pod that once took an hour must not decide it.
+    The pace of an update follows the mean; a pod that once took an hour must not decide it. Times
+    are whole seconds, so that a median of 0 is taken to be one.
     """
-    most = 3 * median(values)
-    return fmean(min(each, most) if most > 0 else each for each in values)
+    most = 3 * max(1.0, median(values))
+    return fmean(min(each, most) for each in values)
 
 
 def _of_newest_revision(pods: Sequence[Pod]) -> list[Pod]:

@@ -83,7 +83,8 @@ def explain_scope(evaluation: Evaluation, assessment: Assessment) -> Fact:
 def _partition(strategy: UpdateStrategy, desired: int) -> str:
     amount = strategy.partition
     kept = scaled_value(amount, desired, round_up=False)
-    return f"partition {amount} keeps {kept} nodes back, the first by name"
+    nodes = "1 node" if kept == 1 else f"{kept} nodes"
+    return f"partition {amount} keeps {nodes} back, the first by name"
 
 
 def _revision(evaluation: Evaluation, assessment: Assessment, row: NodeRow) -> Fact:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from functools import partial
 from typing import Final
 
@@ -16,6 +15,7 @@ from everynode.api.selector import SelectorError, parse_query
 from everynode.api.validation.names import dns_subdomain
 from everynode.api.versions import decode_daemonset
 from everynode.cli.access.cluster import Cluster
+from everynode.cli.terminal.question import can_ask, interruptible
 from everynode.errors import UsageError, UserError
 from everynode.kube import verbs
 from everynode.kube.errors import Forbidden, NotFound, NotServed
@@ -159,13 +159,13 @@ def _decode(raw: bytes, flavour: Flavour, name: str) -> DaemonSet:
 
 def _ask_which(cluster: Cluster, name: str, found: list[FoundDaemonSet]) -> FoundDaemonSet:
     names = [each.short_name for each in found]
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         raise UsageError(
             f"namespace {cluster.namespace} has two DaemonSets {name}: type {' or '.join(names)}"
         )
-    choice = click.prompt(
-        f"There are two DaemonSets {name}. Which one", type=click.Choice(names), err=True
-    )
+    question = f"There are two DaemonSets {name}. Which one"
+    with interruptible():
+        choice = click.prompt(question, type=click.Choice(names), err=True)
     return found[names.index(choice)]
 
 

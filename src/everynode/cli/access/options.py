@@ -58,8 +58,15 @@ def check_namespace(context: click.Context, parameter: click.Parameter, value: s
     return value
 
 
-def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command -n, --kubeconfig and --context; it gets them as `access`: ClusterOptions."""
+def cluster_options(
+    function: Callable[..., Any],
+    *,
+    namespace: str = "Namespace of the DaemonSet; that of the context by default.",
+) -> Callable[..., Any]:
+    """Give a command -n, --kubeconfig and --context; it gets them as `access`: ClusterOptions.
+
+    `namespace` is the help of -n.
+    """
 
     @functools.wraps(function)
     def packed(*args: Any, kubeconfig: str, context: str, namespace: str, **rest: Any) -> Any:
@@ -73,6 +80,6 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="NAME",
         callback=check_namespace,
         shell_complete=complete_namespace,
-        help="Namespace of the DaemonSet; that of the context by default.",
+        help=namespace,
     )(packed)
     return connection_options(wrapped)

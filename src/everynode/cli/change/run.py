@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -22,6 +21,7 @@ from everynode.cli.access.daemonset_names import (
 )
 from everynode.cli.change.options import ChangeOptions
 from everynode.cli.terminal.output import print_document
+from everynode.cli.terminal.question import can_ask, interruptible
 from everynode.errors import UsageError, UserError, replace_control_characters
 from everynode.kube.permissions import missing_permissions
 
@@ -91,10 +91,12 @@ def _confirm(found: Sequence[FoundDaemonSet], verb: str, *, yes: bool) -> None:
     names = ", ".join(f"{each.short_name} in {each.ds.namespace}" for each in found[:_MAX_NAMED])
     more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
     question = f"{verb}: {len(found)} DaemonSets ({names}{more})"
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise UserError(f"{question}; add --yes to change them all")
-    if not click.confirm(f"{question}?"):
-        raise click.Abort
+    with interruptible():
+        confirmed = click.confirm(f"{question}?", err=True)
+    if not confirmed:
+        raise UserError("nothing was changed")
 
 
 async def _write(

@@ -8,10 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from everynode.api import keys
 from everynode.api.template_equality import normalise
 from everynode.apiserver.patches.json_patch import apply_merge_patch
-from everynode.change.edits import set_images
+from everynode.change.edits import require_advanced, set_images
 from everynode.errors import UsageError, UserError
 
 Object = dict[str, Any]
@@ -63,11 +62,8 @@ def apply_flags(ds: Object, flags: Flags) -> Object:
         name: parse_limit(_option(name), text) for name, text in flags.limits.items() if text
     }
     name = ds["metadata"]["name"]
-    if ds["apiVersion"] == keys.APPS_V1 and "partition" in rolling:
-        raise UserError(
-            f"ds/{name} is a native DaemonSet, which has no `partition`; "
-            "`everynode convert` makes an Advanced one of it"
-        )
+    if "partition" in rolling:
+        require_advanced(ds, "partition")
     strategy = ds["spec"].get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete" and rolling:
         raise UserError(f"{name} has the strategy OnDelete, which knows no {sorted(rolling)[0]}")

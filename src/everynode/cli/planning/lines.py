@@ -133,9 +133,11 @@ def _forecast(answer: Answer) -> Iterator[Line]:
     found = plan.forecast
     most = max(found.budget, found.most_down)
     total = found.nodes - found.held
-    for line in draw(found.curve, total=total, most=most, room=chart_room()):
+    chart = list(draw(found.curve, total=total, most=most, room=chart_room()))
+    for line in chart:
         yield line, {"fg": "green"} if "│" in line else {}
-    yield "", {}
+    if chart:
+        yield "", {}
     if answer.dry_run.refusal:
         text = "Does not begin: the API server refuses a pod of the new version, so none is taken."
         yield text, {"bold": True, "fg": "red"}
@@ -152,6 +154,10 @@ def _forecast(answer: Answer) -> Iterator[Line]:
         first, last = ", ".join(order[:_MAX_NAMES]), order[-1]
         more = f", … {last}" if len(order) > _MAX_NAMES else ""
         yield f"  {'order':<12} {first}{more}", {}
+    counts = plan.before.fleet.counts
+    down_before = counts.desired - counts.available if answer.question.live is not None else 0
     for word, text in figures(found):
+        if word == "down" and down_before > 0:
+            text += f"; {format_count(down_before, 'node')} down before it begins"
         if word in ("down", "doubled", "pace", "stuck"):
             yield f"  {word:<12} {text}", {}

@@ -12,12 +12,13 @@ from everynode.api.daemonset import DaemonSet
 from everynode.api.times import format_time
 from everynode.cli.access.cluster import Cluster
 from everynode.cli.access.daemonset_names import RESOURCES
+from everynode.cli.rollout.documents import node_document
 from everynode.cli.rollout.lines import age
 from everynode.cli.rollout.marks import colour_of, mark
 from everynode.cli.terminal.style import Style
 from everynode.inspect.advice import advice
 from everynode.inspect.explain import Explanation, explain_node
-from everynode.inspect.fleet import NodeStanding
+from everynode.inspect.fleet import FleetView, NodeStanding
 from everynode.inspect.pod_trouble import PodEvent, read_errors, read_events
 from everynode.inspect.rooms import evaluate_with_rooms
 from everynode.inspect.snapshot import SnapshotReader
@@ -31,7 +32,7 @@ _NOTHING_TO_EXPLAIN: Final = (NodeStanding.UPDATED, NodeStanding.NOT_ELIGIBLE)
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is printed about a node in one rollout."""
 
-    ds: DaemonSet
+    fleet: FleetView
     explanation: Explanation
     errors: tuple[str, ...] = ()
     events: tuple[PodEvent, ...] = ()
@@ -54,7 +55,7 @@ async def read_reports(
         evaluation = await evaluate_with_rooms(cluster.client, snapshot, now)
         found = explain_node(evaluation, node, cluster.clock.now())
         if found is not None:
-            report = await _read_report(cluster, ds, found, known_commands)
+            report = await _read_report(cluster, evaluation.fleet, found, known_commands)
             missing = (*evaluation.fleet.missing, *report.missing)
             reports.append(msgspec.structs.replace(report, missing=missing))
         elif snapshot.nodes is None:
@@ -65,19 +66,19 @@ async def read_reports(
 
 
 async def _read_report(
-    cluster: Cluster, ds: DaemonSet, found: Explanation, known_commands: Sequence[str]
+    cluster: Cluster, fleet: FleetView, found: Explanation, known_commands: Sequence[str]
 ) -> NodeReport:
-    row = found.row
+    row, ds = found.row, fleet.ds
     commands = tuple(advice(ds, row, known_commands, cluster.where(ds.namespace)))
     if row.standing in (*_NOTHING_TO_EXPLAIN, NodeStanding.HELD, NodeStanding.QUEUED):
-        return NodeReport(ds=ds, explanation=found, commands=commands)
+        return NodeReport(fleet=fleet, explanation=found, commands=commands)
     pod = next((each for each in found.pods if each.name == row.pod), None)
     errors = await read_errors(cluster.client, ds.namespace, pod.name) if pod is not None else []
     # The API server refuses a pod to the DaemonSet; then the event is about the DaemonSet.
     about = pod.uid if pod is not None else ds.uid
     events = await read_events(cluster.client, ds.namespace, about, warnings_only=pod is None)
     return NodeReport(
-        ds=ds,
+        fleet=fleet,
         explanation=found,
         errors=tuple(errors),
         events=() if isinstance(events, str) else tuple(events),
@@ -89,21 +90,20 @@ async def _read_report(
 def explanation_lines(reports: Sequence[NodeReport], style: Style, now: float) -> list[str]:
     """Return the lines about a node; where there are several rollouts, one line for those done."""
     lines: list[str] = []
+    brief = True
     for report in reports:
-        row = report.explanation.row
+        row, ds = report.explanation.row, report.fleet.ds
         title = (
             f"{mark(row.standing, style)} {style.paint(row.node, bold=True)} in "
-            f"{style.paint(report.ds.short_name, bold=True)}, namespace {report.ds.namespace}: "
+            f"{style.paint(ds.short_name, bold=True)}, namespace {ds.namespace}: "
             f"{style.paint(row.standing.value, colour_of(row.standing), bold=True)}"
         )
-        if len(reports) > 1 and row.standing in _NOTHING_TO_EXPLAIN:
-            lines.append(title)
-            continue
-        if lines:
+        was_brief, brief = brief, len(reports) > 1 and row.standing in _NOTHING_TO_EXPLAIN
+        if lines and not (brief and was_brief):
             lines.append("")
-        lines += [title, "", *(f"{_INDENT}{line}".rstrip() for line in _body(report, style, now))]
-        if len(reports) > 1:
-            lines.append("")
+        lines.append(title)
+        if not brief:
+            lines += ["", *(f"{_INDENT}{line}".rstrip() for line in _body(report, style, now))]
     return lines
 
 
@@ -134,18 +134,13 @@ def _entry(word: str, text: str, style: Style) -> Iterator[str]:
 
 def report_document(report: NodeReport) -> dict[str, Any]:
     """Return the report for -o json and -o yaml."""
-    row = report.explanation.row
+    ds = report.fleet.ds
     return {
-        "apiVersion": RESOURCES[report.ds.flavour].api_version,
+        "apiVersion": RESOURCES[ds.flavour].api_version,
         "kind": "DaemonSet",
-        "namespace": report.ds.namespace,
-        "name": report.ds.name,
-        "node": row.node,
-        "standing": row.standing.value,
-        "reason": row.reason,
-        "message": row.message,
-        "place": row.place,
-        "pod": row.pod,
+        "namespace": ds.namespace,
+        "name": ds.name,
+        **node_document(report.fleet, report.explanation.row),
         "facts": [
             {"about": fact.word, "text": fact.text, "rule": fact.rule.upper()}
             for fact in report.explanation.facts

@@ -207,16 +207,12 @@ def _rows(answers: Sequence[Forecast]) -> Iterator[tuple[str, str, str]]:
     promised = (0 if each.surging else each.budget for each in answers)
     yield row("promised", (f"{each:,}" for each in promised))
     yield row("doubled", (f"{each.most_doubled:,}" for each in answers))
-    yield row("a minute", (_pace(each) for each in answers))
+    yield row("a minute", (f"{each.per_minute:,.1f}" for each in answers))
     yield row("stuck", (f"{len(each.stuck):,}" for each in answers))
     yield row("waiting", (f"{each.to_come:,}" for each in answers))
     yield row("held", (f"{each.held:,}" for each in answers))
     yield row("NotReady", (f"{len(each.silent):,}" for each in answers))
     yield row("API writes", (f"{each.writes_per_pod:.1f} per pod" for each in answers))
-
-
-def _pace(answer: Forecast) -> str:
-    return f"{answer.updated * 60 / answer.seconds:,.1f}" if answer.seconds else "0"
 
 
 def echo_lines(lines: Iterator[Line]) -> None:

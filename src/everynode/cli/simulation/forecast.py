@@ -221,8 +221,8 @@ def figures(answer: Forecast) -> Iterator[tuple[str, str]]:
         yield "removed", f"the pods of {lost} that the new template does not want, without a budget"
     if answer.surging:
         yield "doubled", f"at most {answer.most_doubled:,} at once, promised {answer.budget:,}"
-    if answer.updated and answer.seconds:
-        yield "pace", f"{answer.updated * 60 / answer.seconds:,.1f} nodes a minute"
+    if answer.per_minute > 0:
+        yield "pace", f"{answer.per_minute:,.1f} nodes a minute"
     if answer.stuck:
         yield "stuck", _names(answer.stuck)
     if answer.to_come:
