@@ -64,10 +64,10 @@ async def _history(
     from everynode.cli.rollout.templates import diff_lines
     from everynode.cli.terminal.output import print_document
     from everynode.cli.terminal.style import Style
-    from everynode.errors import UserError
     from everynode.inspect.evaluate import evaluate
     from everynode.inspect.snapshot import SnapshotReader
     from everynode.inspect.templates import template_text
+    from everynode.kube.permissions import missing_permissions
 
     async with open_cluster(access) as cluster:
         ds = (await find_daemonset(cluster, name)).ds
@@ -76,7 +76,7 @@ async def _history(
         now = cluster.clock.now()
     revisions = evaluate(snapshot, now).fleet.revisions
     if snapshot.revisions is None:
-        raise UserError(permission_lines(snapshot.missing)[0].removeprefix("warning: "))
+        raise missing_permissions(list(snapshot.missing))
     for line in permission_lines(snapshot.missing):
         click.echo(line, err=True)
     style = Style(sys.stdout)

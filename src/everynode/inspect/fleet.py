@@ -128,4 +128,4 @@ class FleetView(msgspec.Struct, frozen=True, kw_only=True):
 
     def revision_number(self, hash: str) -> int | None:
         """Return the number of a revision; None if it is not in the history."""
-        return next((each.number for each in self.revisions if each.hash == hash), None)
+        return next((each.number for each in reversed(self.revisions) if each.hash == hash), None)

@@ -37,23 +37,31 @@ def read_stored(stored: ControllerRevision, uid: str) -> StoredRevision:
 def build_history(
     stored: Iterable[StoredRevision], plan: Plan, pods: Iterable[Pod]
 ) -> tuple[RevisionInfo, ...]:
-    """Return the revisions, oldest first."""
+    """Return the revisions, oldest first.
+
+    Of several with one hash, as `everynode migrate` may leave them, the newest has the pods.
+    """
     counts = Counter(revision_of(plan, pod) for pod in pods)
-    found = [
-        RevisionInfo(
-            number=each.revision.number,
-            hash=each.revision.hash,
-            name=each.revision.name,
-            created=seconds(each.object.metadata.creation_timestamp),
-            cause=each.object.metadata.annotations.get(CHANGE_CAUSE, ""),
-            images=read_images(each.revision.template),
-            template=each.revision.template,
-            pods=counts[each.revision.hash],
-            target=each.revision.hash == plan.target_hash,
+    ordered = sorted(stored, key=lambda each: (each.revision.number, each.revision.name))
+    newest = {each.revision.hash: each for each in ordered}
+    found = []
+    for each in ordered:
+        revision, metadata = each.revision, each.object.metadata
+        is_newest = newest[revision.hash] is each
+        found.append(
+            RevisionInfo(
+                number=revision.number,
+                hash=revision.hash,
+                name=revision.name,
+                created=seconds(metadata.creation_timestamp),
+                cause=metadata.annotations.get(CHANGE_CAUSE, ""),
+                images=read_images(revision.template),
+                template=revision.template,
+                pods=counts[revision.hash] if is_newest else 0,
+                target=is_newest and revision.hash == plan.target_hash,
+            )
         )
-        for each in stored
-    ]
-    return tuple(sorted(found, key=lambda each: (each.number, each.name)))
+    return tuple(found)
 
 
 class _Container(msgspec.Struct):
