@@ -145,7 +145,6 @@ COVERED_BY = {
     "decide/view.py": "decide/node/test_evaluate.py",
     "inspect/explain.py": "cli/test_why.py",
     "inspect/fleet.py": "inspect/test_evaluate.py",
-    "inspect/history.py": "cli/test_history.py",
     "inspect/live.py": "cli/test_status.py",
     "inspect/rows.py": "inspect/test_evaluate.py",
     "inspect/snapshot.py": "e2e/test_inspect.py",

@@ -11,7 +11,7 @@ import click
 
 
 def can_ask() -> bool:
-    """Whether somebody sees a question and can answer it."""
+    """Whether a person sees a question and can answer it."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
