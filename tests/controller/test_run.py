@@ -70,8 +70,10 @@ class Slow:
         self._loop = loop
         self.deletes: list[str] = []
         self.goes_on = asyncio.Event()
+        self.unanswered = ""  # the end of a path of which nothing is read
 
     async def send(self, request: Request) -> Response:
+        await self._answered(request)
         if request.method != "DELETE":
             return await self._inner.send(request)
         self.deletes.append(request.path.rpartition("/")[2])
@@ -82,7 +84,12 @@ class Slow:
         return await self._inner.send(request)
 
     async def open(self, request: Request) -> Stream:
+        await self._answered(request)
         return await self._inner.open(request)
+
+    async def _answered(self, request: Request) -> None:
+        if self.unanswered and request.path.endswith(self.unanswered):
+            await asyncio.Event().wait()
 
     async def close(self) -> None:
         pass
@@ -194,9 +201,13 @@ async def _play_status_conflict(loop: SimLoop, end: Callable[[Stand], None], *, 
     await stand.end()
 
 
-async def _play_standby(loop: SimLoop) -> None:
+async def _play_standby(loop: SimLoop, *, between_terms: bool = False) -> None:
     stand = Stand(loop)
     await _install(stand)
+    if between_terms:
+        stand.slow.unanswered = "/pods"
+        stand.clock.jump(-5)
+        await stand.clock.sleep(30)
     stand.turns.lose()
     await stand.clock.sleep(1)
     await _write_status(stand)
@@ -209,6 +220,11 @@ async def _play_standby(loop: SimLoop) -> None:
 def test_a_status_that_the_next_leader_writes_is_not_contested() -> None:
     loop = SimLoop()
     run(_play_standby(loop), loop=loop)
+
+
+def test_nor_is_it_where_the_lead_was_lost_between_two_terms() -> None:
+    loop = SimLoop()
+    run(_play_standby(loop, between_terms=True), loop=loop)
 
 
 def test_a_status_back_off_outlives_a_term_that_ends_because_the_clock_is_set() -> None:

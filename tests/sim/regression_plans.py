@@ -89,6 +89,12 @@ _BUDGET: Final = {
         at(5.0, "clock-jump", by=3600), set_image(20.0), nodes=4, quiet_at=40.0,
         sets=(daemonset(rolling=_ONE, min_ready=20),),
     ),
+    # The clock loses a second while pods become Ready: their times seem to lie in the future.
+    "a-clock-at-half-speed": _plan(
+        at_request(27, "crash-after"), set_image(5.0), at(10.18, "clock-drift", rate=0.5), nodes=8,
+        sets=(daemonset(rolling={**_IN_PLACE, "maxUnavailable": 2}),),
+        timing=Timing(pull=0.0, start=3.0, ready=2.0, stop=0.1), quiet_at=115.0, patience=3600.0,
+    ),
     "a-bad-version-where-none-is-ready": _plan(
         at(10.0, "quirk", images="agent:v1 fail=probe"), set_image(20.0, "agent:never-ready"),
         set_image(40.0, "agent:v3"), nodes=4,
@@ -579,7 +585,13 @@ def _waiting(change: Action) -> Plan:
 _WAITING: Final = {
     "paused-while-writes-wait": _waiting(set_rolling_update(8.4, paused=True)),
     "slowed-down-while-writes-wait": _waiting(set_rolling_update(8.4, maxUnavailable=1)),
-}
+    # 80 nodes may be down, and 64 deletes have been sent when ten other pods fail.
+    "pods-fail-while-writes-wait": _plan(
+        set_image(8.0), *(at_request(i, "slow-answer", 6.0) for i in range(104, 176)),
+        *(at(8.5, "fail-pod", node=node) for node in range(10)),
+        nodes=90, sets=(daemonset(rolling={"maxUnavailable": 80}),), quiet_at=40.0,
+    ),
+}  # fmt: skip
 
 _CHANGED_ON_THE_WAY: Final = {
     # Two pods are unready for an update in place when only one may be, and the next template
@@ -606,6 +618,13 @@ _LEADING: Final = {
         set_image(25.0), *(at(26.5 + 8.0 * i, "restart", index=1 - i % 2) for i in range(6)),
         *(at_request(i, "slow-answer", 2.5) for i in range(24, 200)), nodes=6, controllers=2,
         sets=(daemonset(rolling={"maxUnavailable": 3}),), quiet_at=90.0,
+    ),
+    # The next term waits for a write whose answer was lost; meanwhile another manager writes.
+    "a-status-written-between-two-terms": _plan(
+        set_image(16.0), at(17.0, "clock-jump", by=5),
+        at(17.5, "lose-answers", 6.0, method="DELETE"),
+        at(23.0, "write-status", status={"desiredNumberScheduled": 500}), nodes=6, quiet_at=40.0,
+        timing=Timing(pull=0.0, start=0.3, ready=0.1, stop=0.1), patience=8000.0,
     ),
     # Which process leads first is random, so both cases are listed.
     "a-successor-that-lags": _lagging("controller-1", leader="controller-0"),

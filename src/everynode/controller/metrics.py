@@ -230,6 +230,11 @@ class Metrics:
         self._status_conflicts.clear()
         self._taken.clear()
 
+    @property
+    def contested(self) -> list[str]:
+        """The DaemonSets whose status another manager writes, as `namespace/name`."""
+        return sorted(f"{each[0]}/{each[1]}" for each, now in self._status_conflicts.items() if now)
+
     # --- What is read at each scrape ----------------------------------------------------------
 
     def follow_leader(self, leading: Callable[[], bool]) -> None:

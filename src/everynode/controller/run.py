@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from everynode.api.daemonset import Flavour
 from everynode.clock import Clock
@@ -148,7 +149,7 @@ class Controller:
         async with asyncio.TaskGroup() as group:
             lost = group.create_task(self.leadership.lost())
             while not lost.done():
-                await self._catch_up()
+                await _until_lost(lost, self._catch_up())
                 if not lost.done():
                     await self._serve_term(lost, conflicts)
         # What the next leader writes is not ours to react to.
@@ -167,11 +168,7 @@ class Controller:
     async def _serve_term(self, lost: asyncio.Task[None], conflicts: StatusConflicts) -> None:
         self.informers.start_over()
         reconciler = self._assemble(conflicts)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(reconciler.run()), group.create_task(self._clock_set())]
-            await asyncio.wait((lost, *tasks), return_when=asyncio.FIRST_COMPLETED)
-            for task in tasks:
-                task.cancel()
+        await _until_lost(lost, reconciler.run(), self._clock_set())
 
     async def _clock_set(self) -> None:
         """Return when the wall clock was set, or the machine has slept.
@@ -225,3 +222,12 @@ class Controller:
             reporter=reporter,
             by_scheduler=self._options.by_scheduler,
         )
+
+
+async def _until_lost(lost: asyncio.Task[None], *work: Coroutine[Any, Any, None]) -> None:
+    """Run until the lead is lost or one of these has ended; the others are cancelled."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(each) for each in work]
+        await asyncio.wait((lost, *tasks), return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()

@@ -228,6 +228,9 @@ class World:
         for process in self.processes.values():
             if process.error is not None:
                 self.report_violation("S0", f"{process.name} ended by itself: {process.error!r}")
+            for name in process.contested_standing_by:
+                text = f"{process.name} stands by and takes the leader's status of {name} for"
+                self.report_violation("S11", f"{text} another manager's")
 
     # --- Checking ------------------------------------------------------------------------------
 

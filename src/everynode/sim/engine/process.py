@@ -73,6 +73,12 @@ class Process:
                 if isinstance(error, asyncio.CancelledError):
                     raise
 
+    @property
+    def contested_standing_by(self) -> list[str]:
+        """The DaemonSets of which a process that does not lead reports a status conflict (R9)."""
+        leads = self.controller.leadership.write_budget_seconds() > 0
+        return [] if leads or self.dead else self.controller.metrics.contested
+
     def crash(self, why: str) -> None:
         """Kill the process at once: requests in flight get no response."""
         if self.dead:
