@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
 
-from everynode.api.objects import Pod
 from everynode.kube import verbs
 from everynode.kube.requests import Request
 from everynode.kube.resources import ADVANCED, NODES, PODS, REVISIONS
-from everynode.sim.engine.loop import SimLoop
-from everynode.sim.history.record import RecordedRequest
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Plan, Timing
 from everynode.sim.world import World
+from tests.support.rogue import Deed, delete_pod, play_with_rogue, running_pods
 
-Deed = Callable[[World], Iterator[Request]]
-ROGUE = "controller-9.1"
 AT = 30.0
-WATCHED = (
-    "nodes",
-    "pods",
-    "controllerrevisions.apps",
-    "daemonsets.apps",
-    "daemonsets.apps.kruise.io",
-)
 
 
 def _play(deed: Deed, manifest: dict[str, Any], *, controllers: int, images: str) -> list[str]:
@@ -45,39 +34,8 @@ def _play(deed: Deed, manifest: dict[str, Any], *, controllers: int, images: str
         quiet_at=40.0,
         patience=60.0,
     )
-    loop = SimLoop(1)
-    world = World(loop, plan)
-
-    async def misbehave() -> None:
-        await world.clock.sleep(AT)
-        for request in deed(world):
-            time, now = world.clock.monotonic(), world.clock.now()
-            # The rogue has seen everything up to now, so no older view justifies its write.
-            known_versions = dict.fromkeys(WATCHED, world.api.store.version)
-            world.record.current_request = RecordedRequest(
-                ROGUE, request, time, now, time, known_versions
-            )
-            response = await world.api.handle(request)
-            world.record.current_request = None
-            assert response.ok, response.body
-
-    rogue = loop.create_task(misbehave())
-    loop.run_until_complete(world.run())
-    rogue.result()
-    loop.close()
+    world = play_with_rogue(plan, deed, at=AT)
     return [text for _, text in world.notes if text.startswith("BROKEN ")]
-
-
-def _pods(world: World) -> list[Pod]:
-    pods = world.record.cluster.pods.values()
-    return sorted((pod for pod in pods if not pod.terminating), key=lambda pod: pod.spec.node_name)
-
-
-def _delete(pod: Pod) -> Request:
-    meta = pod.metadata
-    return verbs.delete(
-        PODS, pod.name, namespace="default", uid=meta.uid, version=meta.resource_version
-    )
 
 
 def _stored(world: World, kind: str, name: str) -> dict[str, Any]:
@@ -88,21 +46,21 @@ def _stored(world: World, kind: str, name: str) -> dict[str, Any]:
 
 
 def take_one(world: World) -> Iterator[Request]:
-    yield _delete(_pods(world)[0])
+    yield delete_pod(running_pods(world)[0])
 
 
 def evict_one(world: World) -> Iterator[Request]:
-    name = _pods(world)[0].name
+    name = running_pods(world)[0].name
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     yield verbs.create(PODS, body, namespace="default", name=name, subresource="eviction")
 
 
 def take_blindly(world: World) -> Iterator[Request]:
-    yield verbs.delete(PODS, _pods(world)[0].name, namespace="default")
+    yield verbs.delete(PODS, running_pods(world)[0].name, namespace="default")
 
 
 def _create_beside(world: World, **naming: str) -> Request:
-    obj = _stored(world, "pods", _pods(world)[0].name)
+    obj = _stored(world, "pods", running_pods(world)[0].name)
     meta = {key: obj["metadata"][key] for key in ("labels", "ownerReferences")}
     body = {**obj, "metadata": {**meta, **naming, "namespace": "default"}}
     body.pop("status")
@@ -116,7 +74,7 @@ def double(world: World) -> Iterator[Request]:
 
 def install_everywhere(world: World) -> Iterator[Request]:
     """Create a pod on a node that a progressive first installation has not reached yet."""
-    obj = _stored(world, "pods", _pods(world)[0].name)
+    obj = _stored(world, "pods", running_pods(world)[0].name)
     meta = {key: obj["metadata"][key] for key in ("labels", "ownerReferences")}
     body = {**obj, "metadata": {**meta, "name": "early", "namespace": "default"}}
     body["spec"] = {**obj["spec"], "nodeName": "node-0001"}
@@ -134,13 +92,13 @@ def label_a_node(world: World) -> Iterator[Request]:
 
 def let_go(world: World) -> Iterator[Request]:
     """Remove the owner of a pod that matches the selector."""
-    pod = _pods(world)[0]
+    pod = running_pods(world)[0]
     body = {"metadata": {"uid": pod.uid, "ownerReferences": None}}
     yield verbs.patch(PODS, pod.name, body, namespace="default")
 
 
 def mark_otherwise(world: World) -> Iterator[Request]:
-    pod = _pods(world)[0]
+    pod = running_pods(world)[0]
     state = {"lifecycle.apps.kruise.io/state": "PreparingUpdate"}
     body = {"metadata": {"uid": pod.uid, "labels": state}}
     yield verbs.patch(PODS, pod.name, body, namespace="default")
@@ -148,7 +106,7 @@ def mark_otherwise(world: World) -> Iterator[Request]:
 
 def change_the_image(world: World) -> Iterator[Request]:
     """Change an image in place without closing the gate and without writing the revision hash."""
-    pod = _pods(world)[0]
+    pod = running_pods(world)[0]
     containers = [{"name": "agent", "image": "agent:v7"}]
     body = {"metadata": {"uid": pod.uid}, "spec": {"containers": containers}}
     kind = "application/strategic-merge-patch+json"
@@ -219,7 +177,7 @@ def count_those_that_leave(world: World) -> Iterator[Request]:
 
 def count_as_before(world: World) -> Iterator[Request]:
     """Write the counts from before a pod was deleted, though the writer knows of the deletion."""
-    pod = _pods(world)[0]
+    pod = running_pods(world)[0]
     yield verbs.delete(PODS, pod.name, namespace="default", grace_seconds=0)
     yield _write_status(world, collisionCount=1)
 
@@ -234,7 +192,7 @@ def observe_too_much(world: World) -> Iterator[Request]:
 
 def empty_and_fill(world: World) -> Iterator[Request]:
     """Delete and create the same pod four times."""
-    pod = _pods(world)[0]
+    pod = running_pods(world)[0]
     obj = _stored(world, "pods", pod.name)
     meta = {key: obj["metadata"][key] for key in ("labels", "ownerReferences", "name")}
     body = {**obj, "metadata": {**meta, "namespace": "default"}}
@@ -246,7 +204,7 @@ def empty_and_fill(world: World) -> Iterator[Request]:
 
 def write_and_write(world: World) -> Iterator[Request]:
     """Patch the same pod again and again."""
-    pod = _pods(world)[0]
+    pod = running_pods(world)[0]
     for number in range(3):
         body = {"metadata": {"uid": pod.uid, "annotations": {"touched": str(number)}}}
         yield verbs.patch(PODS, pod.name, body, namespace="default")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from everynode.kube import verbs
-from everynode.kube.resources import PODS
-from everynode.sim.engine.loop import SimLoop
-from everynode.sim.history.record import RecordedRequest
+from everynode.kube.requests import Request
 from everynode.sim.plans.builders import at
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Plan
 from everynode.sim.world import World
+from tests.support.rogue import delete_pod, play_with_rogue
 
-KINDS = ("nodes", "pods", "controllerrevisions.apps", "daemonsets.apps.kruise.io")
 FULL = "node-0002"
 
 
@@ -34,27 +32,13 @@ def _played(rolling: dict[str, Any], *, free: int, cpu: str = "150m") -> set[str
         ),
         quiet_at=120.0,
     )
-    loop = SimLoop(1)
-    world = World(loop, plan)
 
-    async def misbehave() -> None:
-        await world.clock.sleep(90.0)
+    def deed(world: World) -> Iterator[Request]:
         there = [pod for pod in world.record.cluster.pods.values() if pod.metadata.controller]
         [pod] = [pod for pod in there if pod.spec.node_name == FULL]
-        version = pod.metadata.resource_version
-        request = verbs.delete(PODS, pod.name, namespace="default", uid=pod.uid, version=version)
-        known = dict.fromkeys(KINDS, world.api.store.version)
-        time, now = world.clock.monotonic(), world.clock.now()
-        world.record.current_request = RecordedRequest(
-            "controller-9.1", request, time, now, time, known
-        )
-        assert (await world.api.handle(request)).ok
-        world.record.current_request = None
+        yield delete_pod(pod)
 
-    rogue = loop.create_task(misbehave())
-    loop.run_until_complete(world.run())
-    rogue.result()
-    loop.close()
+    world = play_with_rogue(plan, deed, at=90.0)
     return {each.promise for each in world.violations}
 
 
