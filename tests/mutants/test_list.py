@@ -53,5 +53,5 @@ def test_mutants_are_many_and_only_in_what_decides_and_acts() -> None:
 def test_the_result_lists_every_mutant_as_caught() -> None:
     lines = (ROOT / "mutants" / "RESULT.md").read_text().splitlines()
     rows = [line[2:].split(" | ") for line in lines if line.startswith("| ")]
-    caught = [row[:2] for row in rows[1:] if "**survived**" not in row]
-    assert caught == [[each["name"], each["suffers"]] for each in MUTANTS]
+    caught = {row[0]: row[1] for row in rows[1:] if "**survived**" not in row}
+    assert caught == {each["name"]: each["suffers"] for each in MUTANTS}
