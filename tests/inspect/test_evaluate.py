@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -189,13 +190,12 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS)
-def test_an_evaluator_that_saw_other_snapshots_says_the_same_as_a_new_one(
+def snapshots(
     steps: list[tuple[list[tuple[bool, str, bool]], int, bool, bool]],
-) -> None:
+) -> Iterator[tuple[Snapshot, float]]:
+    """One snapshot after the other, and when; what did not change is the same object."""
     target = target_of(sample())
-    known: dict[object, Pod | Node] = {}  # what did not change is the same object, as in a cache
-    seasoned = Evaluator()
+    known: dict[object, Pod | Node] = {}
     for number, (places, partition, paused, blind) in enumerate(steps):
         ds = sample(
             strategy=UpdateStrategy(
@@ -217,8 +217,15 @@ def test_an_evaluator_that_saw_other_snapshots_says_the_same_as_a_new_one(
                 here = known.setdefault((name, kind, ready), made)
                 assert isinstance(here, Pod)
                 pods.append(here)
-        seen = Snapshot(ds, None if blind else tuple(nodes), tuple(pods), ())
-        now = NOW + 40.0 * number
+        yield Snapshot(ds, None if blind else tuple(nodes), tuple(pods), ()), NOW + 40.0 * number
+
+
+@given(STEPS)
+def test_an_evaluator_that_saw_other_snapshots_says_the_same_as_a_new_one(
+    steps: list[tuple[list[tuple[bool, str, bool]], int, bool, bool]],
+) -> None:
+    seasoned = Evaluator()
+    for seen, now in snapshots(steps):
         again, anew = seasoned.evaluate(seen, now), evaluate(seen, now)
         assert again.fleet == anew.fleet
         assert again.assessments == anew.assessments

@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 
-from everynode.api import keys
 from everynode.api.daemonset import DaemonSet, DaemonSetStatus, Flavour
 from everynode.api.objects import Condition, Node, Pod
 from everynode.api.times import seconds
@@ -44,6 +43,7 @@ from everynode.inspect.fleet import (
     RolloutState,
 )
 from everynode.inspect.history import StoredRevision, build_history, read_images, read_stored
+from everynode.inspect.pod_facts import PodReader, by_node
 from everynode.inspect.reported_rooms import ReportedRooms
 from everynode.inspect.rows import RowCache
 from everynode.inspect.snapshot import Snapshot
@@ -86,19 +86,21 @@ class Evaluator:
         self._ledger: Ledger | None = None
         self._views: dict[str, NodeView] = {}  # as observed, without the actions of a decision
         self._acted: set[str] = set()
+        self._pods = PodReader()
         self._rows = RowCache()
 
     def evaluate(self, snapshot: Snapshot, now: float) -> Evaluation:
         """Return how the rollout stands, as the controller would decide from the same objects."""
         ds = snapshot.ds
         stored = [read_stored(each, ds.uid) for each in snapshot.revisions or ()]
-        choice = _choose(snapshot, stored)
+        facts = self._pods.read(snapshot.pods or ())
+        choice = _choose(snapshot.ds, stored, Counter([each.hash for each in facts]))
         faults = [each.fault for each in stored if each.fault is not None]
         known = [each.revision for each in stored if each.fault is None]
         planned = msgspec.structs.replace(ds, faults=(*ds.faults, *faults, *choice.faults))
         plan = make_plan(planned, choice.target, known, choice.from_hash)
-        pods = _by_node(snapshot.pods or ())
-        nodes = {node.name: node for node in snapshot.nodes or ()}
+        pods = by_node(facts)
+        nodes = {node.metadata.name: node for node in snapshot.nodes or ()}
         ledger = None
         if snapshot.nodes is not None:
             ledger = self._observe(snapshot, plan, nodes, pods, now)
@@ -113,10 +115,15 @@ class Evaluator:
         decision = ledger.decide(now, ds.status, verdict=verdict) if ledger is not None else None
         if decision is not None:
             self._acted = {action.node for action in decision.actions}
-        fleet = _fleet(snapshot, plan, rows, _Decided(totals, decision, refusal), now)
-        fleet = msgspec.structs.replace(
-            fleet, revisions=build_history(stored, plan, snapshot.pods or ())
-        )
+        revisions = [each.revision(plan) for each in facts]
+        ready = [
+            each.ready_at
+            for each, revision in zip(facts, revisions, strict=True)
+            if each.ready_at is not None and revision == plan.target_hash
+        ]
+        fleet = _fleet(snapshot, plan, rows, _Decided(totals, decision, refusal), ready, now)
+        history = build_history(stored, plan, Counter(revisions))
+        fleet = msgspec.structs.replace(fleet, revisions=history)
         return Evaluation(fleet, plan, assessments, pods, nodes)
 
     def _observe(
@@ -133,12 +140,13 @@ class Evaluator:
             self._ledger = Ledger(plan)
         ledger, views = self._ledger, self._views
         ledger.set_plan(plan)
-        names = {*nodes, *pods}
-        for name in views.keys() - names:
+        for name in [each for each in views if each not in nodes and each not in pods]:
             del views[name]
             ledger.forget(name)
+        names = [*nodes, *(each for each in pods if each not in nodes)]
         some = refusals.some or reported.some or bool(snapshot.rooms)
-        for name in sorted(names):
+        changed = self._acted & views.keys()
+        for name in names:
             node, here = nodes.get(name), pods.get(name, ())
             trouble, room = "", None
             if some:
@@ -148,10 +156,10 @@ class Evaluator:
             same = known is not None and known.node is node and known.pods == here
             if known is None or not same or trouble or known.trouble or room != known.room:
                 view = _view(name, node, here, trouble, now)
-                known = views[name] = msgspec.structs.replace(view, room=room)
-            elif name not in self._acted:
-                continue
-            ledger.observe(known)
+                views[name] = msgspec.structs.replace(view, room=room)
+                changed.add(name)
+        for name in sorted(changed):
+            ledger.observe(views[name])
         self._acted = set()
         return ledger
 
@@ -205,25 +213,15 @@ def summarise(ds: DaemonSet) -> FleetView:
 # --- The input of the decision -----------------------------------------------------------------
 
 
-def _choose(snapshot: Snapshot, stored: Iterable[StoredRevision]) -> TargetChoice:
-    counts = Counter(pod.hash for pod in snapshot.pods or ())
+def _choose(
+    ds: DaemonSet, stored: Iterable[StoredRevision], counts: Mapping[str, int]
+) -> TargetChoice:
     return choose_target(
-        snapshot.ds,
+        ds,
         [each.revision for each in stored if each.fault is None],
         counts,
         unreadable=[each.revision for each in stored if each.fault is not None],
     )
-
-
-def _by_node(pods: Iterable[Pod]) -> dict[str, tuple[Pod, ...]]:
-    found: dict[str, tuple[Pod, ...]] = {}
-    for pod in pods:
-        node = pod.node
-        here = found.get(node)
-        found[node] = (pod,) if here is None else (*here, pod)
-    for node in [node for node, here in found.items() if len(here) > 1]:
-        found[node] = tuple(sorted(found[node], key=lambda pod: pod.uid))
-    return found
 
 
 def _refusal(ds: DaemonSet) -> str:
@@ -289,12 +287,17 @@ class _Decided(msgspec.Struct, frozen=True):
 
 
 def _fleet(
-    snapshot: Snapshot, plan: Plan, rows: tuple[NodeRow, ...], decided: _Decided, now: float
+    snapshot: Snapshot,
+    plan: Plan,
+    rows: tuple[NodeRow, ...],
+    decided: _Decided,
+    ready: Iterable[float],
+    now: float,
 ) -> FleetView:
     ds = snapshot.ds
     status = decided.decision.status if decided.decision is not None else ds.status
     faulty = _condition(ds.status, FAULTY)
-    standings = Counter(row.standing for row in rows)
+    standings = Counter([row.standing for row in rows])
     totals = decided.totals
     counts = Counts(
         desired=status.desired,
@@ -312,7 +315,7 @@ def _fleet(
     budget = _budget(plan, totals, counts)
     started = _rollout_started_at(snapshot, plan)
     since = max(started or 0.0, now - _PACE_SECONDS)
-    per_minute = _pace(plan, snapshot.pods or (), since, now, at_once=budget.promised)
+    per_minute = _pace(ready, since, now, at_once=budget.promised)
     return FleetView(
         ds=ds,
         state=state,
@@ -402,23 +405,15 @@ def _budget(plan: Plan, totals: NodeCounts | None, counts: Counts) -> Budget:
     )
 
 
-def _pace(
-    plan: Plan, pods: Iterable[Pod], since: float, now: float, *, at_once: int
-) -> float | None:
+def _pace(ready: Iterable[float], since: float, now: float, *, at_once: int) -> float | None:
     """Return how many nodes became Ready at the target per minute, over the last of them.
 
-    Pods that were Ready before the rollout began are those that an undo need not touch.
+    `ready` are the times at which they became that. Those before the rollout began are of pods that
+    an undo need not touch.
 
     Nodes that are updated `at_once` become Ready at once: several such batches are needed.
     """
-    times = []
-    for pod in pods:
-        ready = pod.condition(keys.READY)
-        if ready is None or ready.status != "True" or not plan.is_at_target(pod):
-            continue
-        moment = seconds(ready.last_transition_time)
-        if moment is not None and since <= moment <= now:
-            times.append(moment)
+    times = [moment for moment in ready if since <= moment <= now]
     recent = sorted(times)[-max(_PACE_NODES, _PACE_BATCHES * at_once) :]
     if len(recent) < 3 or now <= recent[0]:
         return None

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from everynode.api.daemonset import FieldError
 from everynode.api.keys import CHANGE_CAUSE
-from everynode.api.objects import ControllerRevision, Pod
+from everynode.api.objects import ControllerRevision
 from everynode.api.times import seconds
 from everynode.decide.plan import Plan
 from everynode.decide.revisions.target import Revision, read_revision, read_without_template
 from everynode.inspect.fleet import RevisionInfo
-from everynode.inspect.rows import revision_of
 
 
 class StoredRevision(msgspec.Struct, frozen=True):
@@ -35,13 +33,12 @@ def read_stored(stored: ControllerRevision, uid: str) -> StoredRevision:
 
 
 def build_history(
-    stored: Iterable[StoredRevision], plan: Plan, pods: Iterable[Pod]
+    stored: Iterable[StoredRevision], plan: Plan, pods: Mapping[str, int]
 ) -> tuple[RevisionInfo, ...]:
-    """Return the revisions, oldest first.
+    """Return the revisions, oldest first; `pods` counts the pods by the hash of their revision.
 
     Of several with one hash, as `everynode migrate` may leave them, the newest has the pods.
     """
-    counts = Counter(revision_of(plan, pod) for pod in pods)
     ordered = sorted(stored, key=lambda each: (each.revision.number, each.revision.name))
     newest = {each.revision.hash: each for each in ordered}
     found = []
@@ -57,7 +54,7 @@ def build_history(
                 cause=metadata.annotations.get(CHANGE_CAUSE, ""),
                 images=read_images(revision.template),
                 template=revision.template,
-                pods=counts[revision.hash] if is_newest else 0,
+                pods=pods.get(revision.hash, 0) if is_newest else 0,
                 target=is_newest and revision.hash == plan.target_hash,
             )
         )

@@ -52,17 +52,20 @@ class RowCache:
         assessments: Mapping[str, Assessment],
         now: float,
     ) -> tuple[NodeRow, ...]:
-        """Return a row for each node, by name; without assessments, for each node with a pod."""
+        """Return a row for each assessment, in their order, which is that of the names.
+
+        Without any, there is one for each node with a pod.
+        """
         if not assessments:
             self._known.clear()
             return tuple([_row_without_node(plan, name, pods[name], now) for name in sorted(pods)])
-        known = self._known if plan == self._plan else {}
-        self._plan, self._known = plan, {}
+        if plan != self._plan:
+            self._known.clear()
+        self._plan, known = plan, self._known
         places = _places(assessments.values())
         rows = []
-        for name in sorted(assessments):
-            assessment, node, here = assessments[name], nodes.get(name), pods.get(name, ())
-            place = places.get(name)
+        for name, assessment in assessments.items():
+            node, here, place = nodes.get(name), pods.get(name, ()), places.get(name)
             found = known.get(name)
             if (
                 found is None
@@ -71,12 +74,15 @@ class RowCache:
                 or found[2] != here
             ):
                 row = _row(plan, assessment, node, here, place)
+            elif found[3].place != place:
+                row = msgspec.structs.replace(found[3], place=place)
             else:
-                row = found[3]
-                if row.place != place:
-                    row = msgspec.structs.replace(row, place=place)
-            self._known[name] = assessment, node, here, row
+                rows.append(found[3])
+                continue
+            known[name] = assessment, node, here, row
             rows.append(row)
+        for name in known.keys() - assessments.keys() if len(known) > len(rows) else ():
+            del known[name]
         return tuple(rows)
 
 
@@ -168,8 +174,9 @@ def _since(pod: Pod | None) -> float | None:
 def _places(assessments: Iterable[Assessment]) -> dict[str, int]:
     """Return the place of every queued node, in the order in which the queues are served (R4)."""
     queues: defaultdict[Queue, list[str]] = defaultdict(list)
+    none = Queue.NONE
     for each in assessments:
-        if each.queue is not Queue.NONE:
+        if each.queue is not none:
             queues[each.queue].append(each.name)
     ordered = [
         name
