@@ -51,3 +51,22 @@ def test_only_a_dashboard_with_actions_takes_a_post() -> None:
         with pytest.raises(Refusal) as refused:
             Guard(8765, acts=True).check(method, OWN)
         assert refused.value.status == 405
+
+
+LINK = {**OWN, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+
+
+def test_a_link_of_another_page_opens_the_page_in_a_tab_and_nothing_else() -> None:
+    link = {**LINK, "Sec-Fetch-Dest": "document"}
+    Guard(8765).check("GET", link, "/")
+    for headers, path in (
+        (link, "/api/sets"),
+        (link, "/page/app.js"),
+        ({**link, "Host": "evil.example:8765"}, "/"),
+        ({**link, "Origin": "http://evil.example"}, "/"),
+        ({**LINK, "Sec-Fetch-Dest": "iframe"}, "/"),
+        ({**link, "Sec-Fetch-Mode": "no-cors"}, "/"),
+    ):
+        with pytest.raises(Refusal) as refused:
+            Guard(8765).check("GET", headers, path)
+        assert refused.value.status == 403

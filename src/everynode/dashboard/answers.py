@@ -120,7 +120,7 @@ def checked(guard: Callable[[], Guard], access: Access) -> Any:
     @web.middleware
     async def check(request: web.Request, handler: Answer) -> web.StreamResponse:
         try:
-            guard().check(request.method, request.headers)
+            guard().check(request.method, request.headers, request.path)
             if request.path.startswith("/api/"):
                 request[VIEWER] = await access.viewer(request.headers)
             response = await handler(request)

@@ -42,11 +42,12 @@ class Guard(msgspec.Struct, frozen=True):
     port: int | None
     acts: bool = False
 
-    def check(self, method: str, headers: Mapping[str, str]) -> None:
+    def check(self, method: str, headers: Mapping[str, str], path: str = "/api/") -> None:
         """Raise Refusal for a request of another site.
 
         A browser sends to this address what any page asks for. A name that leads here by a trick of
-        DNS shows in Host, another page in Origin and Sec-Fetch-Site.
+        DNS shows in Host, another page in Origin and Sec-Fetch-Site. A link of another page may
+        open this one in a tab: that answer holds nothing of the cluster.
         """
         host = headers.get("Host", "")
         found = _LOOPBACK.fullmatch(host)
@@ -57,7 +58,14 @@ class Guard(msgspec.Struct, frozen=True):
             raise Refusal(403, "the Host header names another server", f"open {where}")
         origin = headers.get("Origin", f"http://{host}")
         site = headers.get("Sec-Fetch-Site", "none")
-        if origin != f"http://{host}" or site not in ("none", "same-origin"):
+        own = origin == f"http://{host}"
+        if not own or (site not in ("none", "same-origin") and not _is_link(path, headers)):
             raise Refusal(403, "another page asked for this", "use the dashboard's own page")
         if method not in ("GET", "HEAD", *(["POST"] if self.acts else [])):
             raise Refusal(405, "this dashboard only shows", "use the commands that it names")
+
+
+def _is_link(path: str, headers: Mapping[str, str]) -> bool:
+    """Whether a browser opens the page in a tab, as by a link that was shared."""
+    how = (headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest"))
+    return path == "/" and how == ("navigate", "document")
