@@ -143,7 +143,7 @@ async def test_a_user_with_rights_in_one_namespace_sees_that_one(page: Page) -> 
     status, listed = await page.get("api/sets", "ada")
     assert (status, [each["namespace"] for each in listed["sets"]]) == (200, ["one"])
     assert listed["actions"] is False
-    assert listed["missing"] == []
+    assert listed["troubles"] == []
     status, shown = await page.get(f"{SET}/nodes", "ada")
     assert (status, [row["node"] for row in shown["rows"]]) == (200, ["n1"])
     status, first = await page.get(f"{SET}/stream", "ada")

@@ -94,7 +94,7 @@ async def test_a_user_without_rights_is_told_which_are_missing() -> None:
         await viewer.check(Flavour.ADVANCED, "one", "agent")
     assert refused.value.status == 403
     assert refused.value.error == (
-        "ada lacks the right to get daemonsets.apps.kruise.io in namespace one, "
+        "user ada lacks the right to get daemonsets.apps.kruise.io in namespace one, "
         "list pods in namespace one, list controllerrevisions.apps in namespace one, list nodes"
     )
     assert await viewer.missing_for_events("one") == "list events in namespace one"

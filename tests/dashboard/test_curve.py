@@ -36,11 +36,14 @@ def forecast(known: ExpectedEnd | None, view: FleetView, now: float) -> Expected
     return made
 
 
-def test_the_first_forecast_is_kept_beside_what_happens() -> None:
+def test_the_forecast_of_the_first_batches_is_kept_beside_what_happens() -> None:
     assert keep_forecast(None, fleet(1, None), 90.0) is None  # no pace to tell it by
-    first = forecast(None, fleet(3, 60.0), 100.0)
-    assert list(first.line) == [(100, 3), (160, 15)]
-    late = keep_forecast(first, fleet(4, 600.0), 150.0)
+    early = forecast(None, fleet(3, 60.0), 100.0)
+    assert list(early.line) == [(100, 3), (160, 15)]
+    # With one node of a batch of two, the pace is not known well yet.
+    first = forecast(forecast(early, fleet(4, 200.0), 102.0), fleet(5, 100.0), 104.0)
+    assert list(first.line) == [(104, 5), (204, 15)]
+    late = keep_forecast(first, fleet(6, 600.0), 150.0)
     assert late is first
     done = fleet(20, None, state=RolloutState.COMPLETE, counts=Counts(desired=20, updated=20))
     assert keep_forecast(late, done, 800.0) is first

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from hypothesis import given
 
 from everynode.api.daemonset import DaemonSetStatus
 from everynode.api.objects import Condition
@@ -14,16 +15,24 @@ from everynode.dashboard.cells import (
     state_of,
     with_reason,
 )
-from everynode.dashboard.model import LabelCache, group_labels, set_summary, state_by_status
+from everynode.dashboard.model import (
+    ModelCache,
+    build_model,
+    group_labels,
+    set_summary,
+    state_by_status,
+)
 from everynode.decide.fleet.conditions import FleetSummary, build_conditions, describe_fleet
 from everynode.decide.node import reasons
+from everynode.inspect.evaluate import Evaluator, evaluate
 from everynode.inspect.fleet import NodeRow, NodeStanding, RolloutState
+from tests.inspect.test_evaluate import STEPS, snapshots
 from tests.support.samples import advanced, template
 
 
 def row(standing: NodeStanding, **more: object) -> NodeRow:
-    given = {"node": "n1", "pod": "agent-n1", "revision": "new"} | more
-    return NodeRow(standing=standing, **given)  # type: ignore[arg-type]
+    made = {"node": "n1", "pod": "agent-n1", "revision": "new"} | more
+    return NodeRow(standing=standing, **made)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -84,10 +93,10 @@ def test_groups_follow_a_label_that_changes() -> None:
             for i, each in enumerate(labels)
         ]
 
-    cache = LabelCache()
-    assert cache.of(rows("a")) is cache.of(rows("a"))
-    assert cache.of(rows("a"))["rack"]["values"] == ["a", "b"]
-    assert cache.of(rows("c"))["rack"]["values"] == ["b", "c"]
+    cache = ModelCache()
+    assert cache.labels(rows("a")) is cache.labels(rows("a"))
+    assert cache.labels(rows("a"))["rack"]["values"] == ["a", "b"]
+    assert cache.labels(rows("c"))["rack"]["values"] == ["b", "c"]
 
 
 def conditions(**reason: str) -> tuple[Condition, ...]:
@@ -160,7 +169,10 @@ def test_a_complete_set_with_nodes_that_wait_besides_says_so_in_the_list() -> No
         ({}, "All 2 nodes are updated and available."),
         (
             {"NodeNotReady": ["n"]},
-            "2 of 2 nodes are updated and available; besides them 1 node waits: 1 NodeNotReady (n)",
+            (
+                "2 of 2 nodes are updated and available; "
+                "besides them 1 node waits: 1 NodeNotReady (n)."
+            ),
         ),
     ):
         counts = FleetSummary(
@@ -171,3 +183,13 @@ def test_a_complete_set_with_nodes_that_wait_besides_says_so_in_the_list() -> No
         status = msgspec.structs.replace(status, conditions=said)
         shown = set_summary(advanced(template(), status=status))
         assert (shown["state"], shown["message"]) == ("complete", expected)
+
+
+@given(STEPS)
+def test_a_model_after_others_is_that_of_a_new_page(
+    steps: list[tuple[list[tuple[bool, str, bool]], int, bool, bool]],
+) -> None:
+    evaluator, cache = Evaluator(), ModelCache()
+    for seen, now in snapshots(steps):
+        again = build_model(evaluator.evaluate(seen, now), [], now, cache=cache)
+        assert again == build_model(evaluate(seen, now), [], now)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from everynode.dashboard.summary import sentence
+from everynode.dashboard.summary import help_with, name_trouble, sentence
 from everynode.inspect.fleet import Counts, RolloutState
 
 
@@ -33,3 +33,13 @@ def test_a_sentence_says_how_it_stands_and_what_nodes_wait_for(
     state: RolloutState, waiting: dict[str, list[str]], expected: str
 ) -> None:
     assert sentence(state, Counts(desired=1200, updated=7), waiting) == expected
+
+
+def test_a_trouble_of_a_watch_says_what_is_watched_and_what_helps() -> None:
+    silent = "the server ends watches as soon as they begin"
+    assert name_trouble("nodes", silent) == f"nodes: {silent}"
+    refused = 'cannot watch nodes: nodes is forbidden: User "ada" cannot watch resource "nodes"'
+    assert name_trouble("nodes", refused) == refused
+    assert help_with("") == ""
+    assert "administrator" in help_with(refused)
+    assert "API server runs" in help_with(silent)

@@ -136,7 +136,7 @@ class ReviewedViewer:
             rights = " or ".join(str(_listing(resource_of(each))) for each in flavours)
             raise Refusal(
                 403,
-                f"{self._user.user} may list DaemonSets in no namespace that has one",
+                f"user {self._user.user} may list DaemonSets in no namespace that has one",
                 f"ask a cluster administrator for the right to {rights}, there or everywhere",
             )
         return [ds for ds in sets if everywhere[ds.flavour] or (ds.flavour, ds.namespace) in seen]
@@ -158,7 +158,7 @@ class ReviewedViewer:
             rights = ", ".join(missing)
             raise Refusal(
                 403,
-                f"{self._user.user} lacks the right to {rights}",
+                f"user {self._user.user} lacks the right to {rights}",
                 "ask a cluster administrator for it",
             )
 

@@ -70,22 +70,30 @@ class ExpectedEnd(msgspec.Struct, frozen=True):
     target: str
     end: int
     promised: int
+    since: int  # nodes that were updated when the first forecast was made
     line: tuple[tuple[float, int], ...]
 
 
 def keep_forecast(known: ExpectedEnd | None, fleet: FleetView, now: float) -> ExpectedEnd | None:
-    """Return the forecast of a rollout: the first that could be made, kept beside what happens.
+    """Return the forecast of a rollout, which is kept beside what happens.
 
-    It is made anew when the target, the budget or the number of nodes to update changes.
+    The pace of one batch of nodes says little: the forecast stays from the next batch on. It is
+    made anew when the target, the budget or the number of nodes to update changes.
     """
+    updated, promised = fleet.counts.updated, fleet.budget.promised
     end = fleet.counts.desired - fleet.counts.held
+    moves = fleet.state is RolloutState.PROGRESSING
+    since = updated
     if (
         known is not None
-        and (known.target, known.promised) == (fleet.target, fleet.budget.promised)
-        and (known.end == end or fleet.state is not RolloutState.PROGRESSING)
+        and (known.target, known.promised) == (fleet.target, promised)
+        and (known.end == end or not moves)
     ):
-        return known
+        batch = known.line[0][1] - known.since
+        if not moves or fleet.seconds_left is None or batch >= promised:
+            return known
+        since = known.since
     if fleet.seconds_left is None:
         return None
-    line = ((int(now), fleet.counts.updated), (int(now + fleet.seconds_left), end))
-    return ExpectedEnd(fleet.target, end, fleet.budget.promised, line)
+    line = ((int(now), updated), (int(now + fleet.seconds_left), end))
+    return ExpectedEnd(fleet.target, end, promised, since, line)

@@ -16,7 +16,7 @@ from everynode.dashboard.changes import diff, is_empty
 from everynode.dashboard.curve import ExpectedEnd, add_point, keep_forecast, past, point_of
 from everynode.dashboard.guard import Refusal
 from everynode.dashboard.model import (
-    LabelCache,
+    ModelCache,
     Object,
     PageModel,
     Point,
@@ -24,6 +24,7 @@ from everynode.dashboard.model import (
     snapshot_message,
 )
 from everynode.dashboard.story import Diary
+from everynode.dashboard.summary import help_with, name_trouble
 from everynode.inspect.evaluate import Evaluation, Evaluator
 from everynode.inspect.live import LiveView
 
@@ -70,7 +71,7 @@ class Feed:
         self._live = live
         self._evaluator = Evaluator()
         self.diary = Diary()
-        self._labels = LabelCache()
+        self._cache = ModelCache()
         self._history: list[Point] = []
         self._forecast: ExpectedEnd | None = None
         # Batches go from `id - 1` to `id`. A new beginning leaves a gap, so that no viewer can
@@ -104,7 +105,8 @@ class Feed:
         snapshot = self._live.current()
         if snapshot is not None and snapshot.ds.metadata.uid != self._uid:
             snapshot = None  # another set of this name, perhaps with another selector
-        trouble = "; ".join(f"{name}: {why}" for name, why in sorted(self._live.troubles.items()))
+        troubles = sorted(self._live.troubles.items())
+        trouble = "; ".join(name_trouble(name, why) for name, why in troubles)
         if (snapshot is None, trouble) != (self.gone, self.trouble):
             self.gone, self.trouble = snapshot is None, trouble
             self._notify()
@@ -117,7 +119,7 @@ class Feed:
         add_point(self._history, point_of(fleet, now))
         self._forecast = keep_forecast(self._forecast, fleet, now)
         line = self._forecast.line if self._forecast is not None else ()
-        model = build_model(self.evaluation, self._history, now, line, self._labels)
+        model = build_model(self.evaluation, self._history, now, line, self._cache)
         if self.model is not None and self.model.names == model.names:
             self.diary.note(model.names, self.model.states, model.states, now)
         batch = None if self.model is None else diff(self.model, model)
@@ -155,7 +157,8 @@ class Feed:
             news = self._news
             if self.trouble != sent_trouble:
                 sent_trouble = self.trouble
-                yield encode("trouble", {"message": sent_trouble})
+                content = {"message": sent_trouble, "help": help_with(sent_trouble)}
+                yield encode("trouble", content)
             last, events = self.since(last)
             for event in events:
                 yield event

@@ -12,7 +12,7 @@ import msgspec
 from everynode.api.daemonset import DaemonSet, Flavour
 from everynode.api.times import seconds
 from everynode.dashboard.cells import MAX_REASONS, PLAIN, cell_state, legend, with_reason
-from everynode.dashboard.summary import sentence
+from everynode.dashboard.summary import as_sentence, sentence
 from everynode.decide.fleet.conditions import COMPLETE
 from everynode.inspect.evaluate import Evaluation, is_complete, summarise
 from everynode.inspect.fleet import FleetView, NodeRow, NodeStanding, RolloutState
@@ -59,37 +59,21 @@ def build_model(
     history: Sequence[Point],
     now: float,
     forecast: Sequence[tuple[float, int]] = (),
-    cache: LabelCache | None = None,
+    cache: ModelCache | None = None,
 ) -> PageModel:
     """Return the page's model of a rollout; `forecast` is its expected end."""
     fleet = evaluation.fleet
+    cache = cache or ModelCache()
     waiting = fleet.waiting
     codes = sorted(waiting)[: MAX_REASONS - 1]
-    numbers = {code: number for number, code in enumerate(codes, 1)}
-    states = bytearray()
-    for row in fleet.rows:
-        if row.standing in PLAIN:  # most nodes: nothing else is looked up
-            states.append(PLAIN[row.standing])
-            continue
-        assessment = evaluation.assessments.get(row.node)
-        node = evaluation.nodes.get(row.node)
-        state = cell_state(
-            row,
-            fleet.target,
-            unreachable=node is not None and node.ready == "Unknown",
-            given_up=assessment is not None and assessment.counts.given_up > 0,
-        )
-        reason = row.standing is NodeStanding.WAITING
-        states.append(
-            with_reason(state, numbers.get(row.reason, MAX_REASONS)) if reason else int(state)
-        )
+    states = cache.states(evaluation, {code: number for number, code in enumerate(codes, 1)})
     counted = {code: len(names) for code, names in waiting.items()}
     lines = {"history": [list(point) for point in history], "forecast": forecast}
     return PageModel(
         set=set_view(fleet, now) | {"waiting": counted, "reasons": codes} | lines,
         names=tuple([row.node for row in fleet.rows]),
-        labels=(cache or LabelCache()).of(fleet.rows),
-        states=bytes(states),
+        labels=cache.labels(fleet.rows),
+        states=states,
     )
 
 
@@ -160,19 +144,54 @@ def _revision(each: Any) -> Object:
     }
 
 
-class LabelCache:
-    """The labels by which nodes can be grouped; worked out again when a label has changed."""
+class ModelCache:
+    """What is worked out again for the nodes alone that have changed.
+
+    A row that is the same object as in the evaluation before stands as it did.
+    """
 
     def __init__(self) -> None:
         self._seen: list[dict[str, str]] = []
         self._made: Object = {}
+        self._rows: Sequence[NodeRow] = ()
+        self._numbers: dict[str, int] = {}
+        self._states = b""
 
-    def of(self, rows: Sequence[NodeRow]) -> Object:
+    def labels(self, rows: Sequence[NodeRow]) -> Object:
         """Return the labels by which these nodes can be grouped."""
         labels = [row.labels for row in rows]
         if labels != self._seen:
             self._seen, self._made = labels, group_labels(rows)
         return self._made
+
+    def states(self, evaluation: Evaluation, numbers: dict[str, int]) -> bytes:
+        """Return a byte for each node; `numbers` are those of the reasons."""
+        rows, known = evaluation.fleet.rows, self._rows
+        if len(rows) == len(known) and numbers == self._numbers:
+            states = bytearray(self._states)
+            pairs = enumerate(zip(rows, known, strict=True))
+            for index in [index for index, (row, before) in pairs if row is not before]:
+                states[index] = _state_of(evaluation, rows[index], numbers)
+        else:
+            states = bytearray(_state_of(evaluation, row, numbers) for row in rows)
+        self._rows, self._numbers, self._states = rows, numbers, bytes(states)
+        return self._states
+
+
+def _state_of(evaluation: Evaluation, row: NodeRow, numbers: dict[str, int]) -> int:
+    """Return the byte of a node."""
+    if row.standing in PLAIN:
+        return PLAIN[row.standing]
+    made, node = evaluation.assessments.get(row.node), evaluation.nodes.get(row.node)
+    state = cell_state(
+        row,
+        evaluation.fleet.target,
+        unreachable=node is not None and node.ready == "Unknown",
+        given_up=made is not None and made.counts.given_up > 0,
+    )
+    if row.standing is not NodeStanding.WAITING:
+        return int(state)
+    return with_reason(state, numbers.get(row.reason, MAX_REASONS))
 
 
 def group_labels(rows: Sequence[NodeRow]) -> Object:
@@ -267,7 +286,7 @@ def set_summary(ds: DaemonSet) -> Object:
         "namespace": ds.namespace,
         "name": ds.name,
         "state": state.value,
-        "message": message or sentence(state, counts, {}),
+        "message": as_sentence(message) if message else sentence(state, counts, {}),
         "desired": counts.desired,
         "updated": counts.updated,
         "available": counts.available,

@@ -36,7 +36,8 @@ from everynode.kube import verbs
 from everynode.kube.client import Client
 
 _FIRST_ANSWER: Final = 20.0  # seconds until a set must have been evaluated
-_LIST_PAUSE: Final = 1.0  # seconds between two lists of sets
+_LIST_PAUSE: Final = 1.0  # seconds between two lists of sets, at least
+_MAX_LIST_BYTES: Final = 50_000  # that one viewer is sent in a second: every list is sent whole
 _MAX_DIGITS: Final = 18
 _MAX_BODY_BYTES: Final = 1 << 16
 MAX_CONNECTIONS: Final = 256  # so that those of the controller in the same process remain
@@ -130,8 +131,9 @@ class Dashboard:
             known = await self._sets_document(viewer)
             if known != sent:
                 sent = known
-                yield encode("sets", self._with_head(known))
-                await self._clock.sleep(_LIST_PAUSE)
+                event = encode("sets", self._with_head(known))
+                yield event
+                await self._clock.sleep(max(_LIST_PAUSE, len(event) / _MAX_LIST_BYTES))
             else:
                 await self.sets.change(changed)
 

@@ -14,6 +14,7 @@ from everynode.api.versions import decode_daemonset
 from everynode.clock import Clock
 from everynode.controller.informers import resource_of
 from everynode.dashboard.model import Object, set_summary
+from everynode.dashboard.summary import help_with, name_trouble
 from everynode.kube.resources import Resource
 from everynode.kube.transport import Transport
 from everynode.kube.verbs import ListOptions
@@ -105,8 +106,11 @@ class SetList(NullObserver):
         """Return sets as they are sent, without the fields that the server adds."""
         # A kind that is not installed is not a problem.
         troubles = {
-            f"watch {each.resource.full_name}: {each.trouble}"
+            name_trouble(each.resource.full_name, each.trouble)
             for each in self._watchers
             if each.trouble and not each.missing
         }
-        return {"missing": sorted(troubles), "sets": [set_summary(ds) for ds in sets]}
+        return {
+            "troubles": [{"message": each, "help": help_with(each)} for each in sorted(troubles)],
+            "sets": [set_summary(ds) for ds in sets],
+        }

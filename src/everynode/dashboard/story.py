@@ -79,30 +79,39 @@ def node_document(
         "facts": [{"title": fact.word, "text": fact.text} for fact in found.facts],
         "errors": list(errors),
         "commands": list(dict.fromkeys(commands)),
-        "story": _timeline(seen, found.pods, events),
+        "story": timeline(seen, found.pods, events),
         "missing": missing,
     }
 
 
-def _timeline(
+def timeline(
     seen: Iterable[SeenChange], pods: Iterable[Pod], events: Iterable[PodEvent]
 ) -> list[Object]:
-    """Return what happened, by time."""
-    lines = [_line(each.at, label_of(each.state), state=each.state) for each in seen]
+    """Return what happened, by time.
+
+    Kubernetes writes whole seconds. Within one, a pod is created before anything is told of it, and
+    Ready after that.
+    """
+    created, became, ends = [], [], []
     for pod in pods:
-        lines.append(_line(seconds(pod.metadata.creation_timestamp), f"pod {pod.name} created"))
+        name = f"pod {pod.name}"
+        created.append(_line(seconds(pod.metadata.creation_timestamp), f"{name} created"))
         ready = pod.condition("Ready")
         if ready is not None:
             word = "Ready" if ready.status == "True" else "not Ready"
-            lines.append(_line(seconds(ready.last_transition_time), f"pod {pod.name} {word}"))
-        lines.append(
-            _line(seconds(pod.metadata.deletion_timestamp), f"pod {pod.name} is to be gone")
+            became.append(_line(seconds(ready.last_transition_time), f"{name} {word}"))
+        ends.append(_line(seconds(pod.metadata.deletion_timestamp), f"{name} is to be gone"))
+    told = [
+        _line(
+            event.last,
+            f"{event.reason}: {event.message}" + f" ({event.count} times)" * (event.count > 1),
+            event=event.type,
         )
-    for event in events:
-        times = f" ({event.count} times)" if event.count > 1 else ""
-        lines.append(_line(event.last, f"{event.reason}: {event.message}{times}", event=event.type))
-    known = [each for each in lines if each["at"] is not None]
-    return sorted(known, key=lambda each: each["at"])[-_MAX_EVENTS:]
+        for event in events
+    ]
+    changed = [_line(each.at, label_of(each.state), state=each.state) for each in seen]
+    known = [each for each in (*created, *told, *became, *changed, *ends) if each["at"] is not None]
+    return sorted(known, key=lambda each: int(each["at"]))[-_MAX_EVENTS:]
 
 
 def _line(at: float | None, text: str, *, state: int | None = None, event: str = "") -> Object:

@@ -26,6 +26,25 @@ def sentence(state: RolloutState, counts: Counts, waiting: Waiting) -> str:
     return " ".join(each if each.endswith("?") else f"{each}." for each in sentences)
 
 
+def as_sentence(message: str) -> str:
+    """Return the message of a condition as a sentence."""
+    return f"{message[0].upper()}{message[1:]}" + "." * (message[-1] not in ".!?")
+
+
+def name_trouble(resource: str, trouble: str) -> str:
+    """Return the trouble of a watch with the name of what is watched."""
+    return trouble if resource in trouble else f"{resource}: {trouble}"
+
+
+def help_with(trouble: str) -> str:
+    """Return what the reader can do about the trouble of a watch."""
+    if not trouble:
+        return ""
+    if "forbidden" in trouble:
+        return "ask a cluster administrator for this right"
+    return "check that the API server runs and that you are logged in"
+
+
 def _state(state: RolloutState, counts: Counts) -> str:
     if state in _SENTENCES:
         return _SENTENCES[state]

@@ -33,7 +33,8 @@ export class ActionBar {
     const close = el('button', { type: 'button', class: 'action', on: { click: () => this.dialog.close() } }, 'Close');
     this.dialog.replaceChildren(el('h2', { id: 'change-title' }, title), ...children, close);
     if (!this.dialog.open) this.dialog.showModal();
-    (this.dialog.querySelector('input, select, .confirm') ?? close).focus();
+    // What would change comes first: Enter, pressed once too often, confirms nothing.
+    (this.dialog.querySelector('input, select, .diff') ?? close).focus();
   }
 
   /** Ask for the argument of an action. */

@@ -4,7 +4,7 @@ import { el } from './dom.js';
 import { Fleet } from './model.js';
 import { ask, setPath, Stream } from './live.js';
 import { LiveFacts } from './live_facts.js';
-import { problem } from './notices.js';
+import { problem, sentence } from './notices.js';
 import { RecordedFacts } from './recorded_facts.js';
 import { Recording } from './recording.js';
 import { keep, tokenForm } from './session.js';
@@ -112,7 +112,10 @@ class Live {
     document.title = 'Rollouts · Everynode';
     this.show = (route) => view.filter(route);
     view.filter(this.route);
-    this.stream = new Stream('api/sets/stream', { sets: (message) => view.show(message) }, this.#trouble);
+    this.stream = new Stream('api/sets/stream', { sets: (message) => view.show(message) }, (trouble) => {
+      if (trouble) view.fail();
+      this.#trouble(trouble);
+    });
   }
 
   #openSet(set) {
@@ -134,10 +137,10 @@ class Live {
       batch: (message) => {
         if (!fleet.batch(message)) stream.restart();
       },
-      trouble: ({ message }) => this.#trouble(message ? { message, help: '' } : null),
+      trouble: ({ message, help }) => this.#trouble(message ? { message: sentence(message), help: sentence(help) } : null),
       gone: ({ message }) => {
         stream.close();
-        this.#trouble({ message, help: 'Go back to the list of all sets.' });
+        this.#trouble({ message: sentence(message), help: 'Go back to the list of all sets.' });
       },
     }, this.#trouble);
     this.stream = stream;

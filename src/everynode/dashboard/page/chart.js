@@ -12,6 +12,7 @@ const UPPER = 150;
 const LOWER = 56;
 const GAP = 26;
 const AXIS = 24;
+const SHORTEST = 30; // seconds that are shown at least; of a live set, those before now
 const HEIGHT = MARGIN.top + UPPER + GAP + LOWER + AXIS;
 
 export class Chart {
@@ -53,8 +54,9 @@ export class Chart {
   #scales(width) {
     const { history, forecast, pace, desired, promised, now } = this.data;
     const times = [...history, ...(forecast ?? []), ...(pace ?? [])].map((point) => point[0]).concat(now);
-    this.from = Math.min(...times);
-    this.to = Math.max(...times, this.from + 30);
+    const [first, last] = [Math.min(...times), Math.max(...times)];
+    this.from = this.elapsed ? first : Math.min(first, last - SHORTEST);
+    this.to = Math.max(last, this.from + SHORTEST);
     this.most = Math.max(1, promised, ...history.map((point) => point[2] ?? 0), ...(forecast ?? []).map((point) => point[2] ?? 0));
     const room = width - MARGIN.left - MARGIN.right;
     const bottom = HEIGHT - AXIS;
@@ -89,7 +91,8 @@ export class Chart {
     const { history, forecast, pace, now } = this.data;
     const made = [];
     if (forecast?.length) {
-      made.push(svg('path', { class: 'line forecast', d: this.#straight(forecast, 1, this.yUpdated) }));
+      const line = this.elapsed ? this.#steps(forecast, 1, this.yUpdated) : this.#straight(forecast, 1, this.yUpdated);
+      made.push(svg('path', { class: 'line forecast', d: line }));
       if (forecast[0].length > 2) made.push(svg('path', { class: 'line forecast', d: this.#steps(forecast, 2, this.yDown) }));
     }
     if (pace?.length) made.push(svg('path', { class: 'line pace', d: this.#straight(pace, 1, this.yUpdated) }));
@@ -144,11 +147,11 @@ export class Chart {
 
   /** The values at a time; at the end without one. */
   #values(time) {
-    const { history, forecast, pace, desired, now } = this.data;
+    const { history, pace, desired, now } = this.data;
     if (time === null) this.cursor?.setAttribute('visibility', 'hidden');
     const at = time ?? now;
     const seen = at <= now ? valueAt(history, at) : null;
-    const told = between(forecast, at);
+    const told = this.#forecastAt(at);
     const later = at > now ? between(pace, at) : null;
     const parts = [el('span', { class: 'when' }, this.elapsed ? timecode(at) : clock(at))];
     if (seen) {
@@ -161,11 +164,18 @@ export class Chart {
     this.values.replaceChildren(...parts);
   }
 
+  /** What the forecast says of a time. A recording is the forecast: until now, it is what was seen. */
+  #forecastAt(time) {
+    const { forecast, now } = this.data;
+    if (!this.elapsed) return between(forecast, time);
+    return time > now ? valueAt(forecast, time)?.[1] ?? null : null;
+  }
+
   #words() {
     const { history, forecast, pace, desired, now } = this.data;
     const last = history.at(-1) ?? [now, 0, 0];
     const most = history.reduce((worst, point) => Math.max(worst, point[2] ?? 0), 0);
-    const told = between(forecast, now);
+    const told = this.#forecastAt(now);
     const ahead = told === null ? '' : ` The forecast for now was ${number(told)}.`;
     const end = (pace ?? forecast)?.at(-1);
     const later = end && end[0] > now ? ` ${number(Math.round(end[1]))} in ${duration(end[0] - now)}, if it goes on like this.` : '';

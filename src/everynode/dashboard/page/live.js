@@ -2,6 +2,7 @@
 //
 // Streams are read with fetch: an EventSource can neither send a token in a header nor tell why it was refused.
 
+import { sentence } from './notices.js';
 import { headers } from './session.js';
 
 const FIRST_WAIT = 1000;
@@ -36,11 +37,6 @@ export async function ask(path) {
 /** Send JSON to the server, and return its answer. */
 export async function tell(path, content) {
   return (await request(path, { method: 'POST', body: JSON.stringify(content), headers: { 'Content-Type': 'application/json' } })).json();
-}
-
-function sentence(text) {
-  const trimmed = text.trim();
-  return trimmed ? `${trimmed[0].toUpperCase()}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? '' : '.'}` : '';
 }
 
 /** The path of a set's part of the API. */

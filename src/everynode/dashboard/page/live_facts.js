@@ -12,7 +12,7 @@ const FRESH = 3000; // milliseconds before a table is asked for again
 const TOLD = 15_000; // and a story, which has times and events that no batch tells of
 // Why there is no time to go.
 const NO_PACE = {
-  complete: 'nothing is left to do', held: 'as far as declared', paused: 'until it is resumed', waiting: 'nothing moves', stalled: 'nothing moves',
+  complete: 'nothing is left to do', held: 'partition or selector hold the rest', paused: 'until it is resumed', waiting: 'nothing moves', stalled: 'nothing moves',
   'all-but-silent': 'until silent nodes report', 'on-delete': 'until pods are deleted', unobserved: 'the controller has not begun',
 };
 
@@ -63,7 +63,7 @@ export class LiveFacts {
     renderOnChange(this.notices, [set.refusal, set.faults, set.missing], () => notices(set));
     renderOnChange(this.conditions, set.conditions, () => conditions(set.conditions));
     renderOnChange(this.revisions, set.revisions, () => this.#history(set.revisions));
-    renderOnChange(this.commands, [set.kind, set.namespace, set.name], () => terminal(set).map(command));
+    renderOnChange(this.commands, [set.kind, set.namespace, set.name, set.paused], () => terminal(set).map(command));
   }
 
   #reasons(waiting) {
@@ -98,10 +98,11 @@ export class LiveFacts {
   #history(revisions) {
     const target = revisions.find((each) => each.target);
     const rows = [...revisions].reverse().map((each) => el('tr', {}, el('td', { class: 'number' }, String(each.number)),
-      el('td', {}, each.created === null ? '' : day(each.created)), el('td', {}, el('div', { class: 'cause', title: each.cause || null }, each.cause || '–')), el('td', {}, each.images.join(', ')),
+      el('td', {}, el('div', { class: 'cause', title: each.cause || null }, each.cause || 'no change cause'), el('div', { class: 'note' }, each.images.join(', ')),
+        each.created === null ? '' : el('div', { class: 'note' }, day(each.created))),
       el('td', { class: 'number' }, number(each.pods)),
       el('td', {}, each.target || !target ? 'target' : el('button', { type: 'button', class: 'link', on: { click: () => this.go({ diff: `${each.number}-${target.number}` }) } }, 'compare'))));
-    const heads = ['Revision', 'Made', 'Change cause', 'Images', 'Pods', 'Difference'].map((text) => el('th', { scope: 'col' }, text));
+    const heads = ['Revision', 'Change cause, images, made', 'Pods', 'Difference'].map((text) => el('th', { scope: 'col' }, text));
     return el('table', { class: 'revisions' }, el('thead', {}, el('tr', {}, ...heads)), el('tbody', {}, ...rows));
   }
 
@@ -190,7 +191,7 @@ function facts(told, why) {
 }
 
 function notices({ refusal, faults, missing }) {
-  return [refusal && `The API server would refuse the pods: ${refusal}`, faults, ...missing.map((text) => `You may not ${text}: what depends on it is not shown.`)]
+  return [refusal && `The API server would refuse the pods: ${refusal}`, faults, missing.length > 0 && `Only what the status says is shown: the page cannot ${missing.join(' and ')}.`]
     .filter(Boolean).map((text) => el('p', { class: 'notice' }, text));
 }
 
@@ -200,8 +201,8 @@ function conditions(list) {
     el('b', {}, each.type), el('span', {}, [each.status, each.reason].filter(Boolean).join(', ')), el('span', { class: 'note' }, each.since === null ? '' : `since ${day(each.since)}`), el('p', {}, each.message)));
 }
 
-function terminal({ kind, name, namespace }) {
+function terminal({ kind, name, namespace, paused }) {
   const set = `${shellWord(`${kind}/${name}`)}${namespace === 'default' ? '' : ` -n ${shellWord(namespace)}`}`;
-  const changes = kind === 'ads' ? [`everynode pause ${set}`, `everynode undo ${set}`] : [`everynode undo ${set}`];
+  const changes = kind === 'ads' ? [`everynode ${paused ? 'resume' : 'pause'} ${set}`, `everynode undo ${set}`] : [`everynode undo ${set}`];
   return [`everynode status ${set} --watch`, `everynode nodes ${set}`, `everynode history ${set}`, ...changes];
 }

@@ -2,6 +2,7 @@
 
 import { el, renderOnChange, setText } from './dom.js';
 import { kindWord, number, plural, share, stateWord } from './format.js';
+import { sentence } from './notices.js';
 import { format, parse } from './route.js';
 
 const FEW = 8; // sets that need no search
@@ -10,11 +11,11 @@ export class SetsView {
   /** `go` is called with what changes in the URL. */
   constructor(go) {
     this.list = el('div', { class: 'sets' });
-    this.missing = el('div');
+    this.troubles = el('div', { class: 'notices' });
     this.sentence = el('p', { class: 'sentence', role: 'status' }, 'Loading …');
     this.search = el('input', { type: 'search', placeholder: 'Find a rollout', 'aria-label': 'Find a rollout by name, namespace or state', spellcheck: 'false', hidden: true });
     this.search.addEventListener('input', () => go({ find: this.search.value.trim() }));
-    this.element = el('div', { class: 'all' }, el('h1', {}, 'Rollouts'), this.sentence, this.search, this.missing, this.list);
+    this.element = el('div', { class: 'all' }, el('h1', {}, 'Rollouts'), this.sentence, this.search, this.troubles, this.list);
   }
 
   /** Show the sets that a search leaves. */
@@ -24,12 +25,18 @@ export class SetsView {
     if (this.sets) this.#render();
   }
 
-  show({ sets, missing }) {
-    this.sets = sets;
+  /** Say nothing of loading where a notice says why nothing comes. */
+  fail() {
+    if (!this.sets) setText(this.sentence, '');
+  }
+
+  show({ sets, troubles }) {
+    Object.assign(this, { sets, troubled: troubles.length > 0 });
     const moving = sets.filter(({ state }) => state === 'progressing').length;
     const waiting = sets.filter(({ state }) => state === 'stalled' || state === 'waiting').length;
     setText(this.sentence, sets.length ? `${plural(sets.length, 'DaemonSet')}, ${number(moving)} rolling out, ${number(waiting)} waiting.` : '');
-    renderOnChange(this.missing, missing, () => missing.map((text) => el('p', { class: 'notice' }, `Not shown, for want of permission: ${text}. Ask for it, or choose a namespace with -n.`)));
+    renderOnChange(this.troubles, troubles, () => [...troubles.map(({ message, help }) => el('p', { class: 'notice' }, `${sentence(message)} ${sentence(help)}`)),
+      !sets.length && troubles.some(({ message }) => message.includes('cluster scope')) && el('p', { class: 'hint' }, 'With rights in one namespace, name it: everynode dashboard -n NAMESPACE')]);
     this.#render();
   }
 
@@ -37,8 +44,13 @@ export class SetsView {
     const { sets, find } = this;
     this.search.hidden = sets.length <= FEW && !find;
     const left = sets.filter(({ name, namespace, state }) => [name, namespace, state, stateWord(state).toLowerCase()].some((text) => text.includes(find)));
-    renderOnChange(this.list, left, () => (left.length ? left.map(line) : el('p', { class: 'hint' }, sets.length ? 'No rollout is left: clear the search.'
-      : 'No DaemonSet that you may see exists. Create one with kubectl apply -f examples/01-first-daemonset.yaml, or open the dashboard with another context or namespace.')));
+    renderOnChange(this.list, [left, this.troubled], () => (left.length ? left.map(line) : this.#none(sets)));
+  }
+
+  #none(sets) {
+    if (this.troubled && !sets.length) return []; // what is wrong is said above
+    return el('p', { class: 'hint' }, sets.length ? 'No rollout is left: clear the search.'
+      : 'No DaemonSet that you may see exists. Create one with kubectl apply -f examples/01-first-daemonset.yaml, or open the dashboard with another context or namespace.');
   }
 }
 

@@ -40,7 +40,8 @@ export class SetView {
       if (event.key === 'Enter' && this.search.value && first) this.go({ node: first });
     });
     this.legend = el('div', { class: 'legend', role: 'group', 'aria-label': 'States; choose some to show only these' });
-    const made = card('Fleet', { class: 'fleet' }, this.legend, this.grid.element);
+    this.none = el('p', { class: 'hint', hidden: true }, 'No node is known here. Nodes appear as soon as the cluster has some that you may list.');
+    const made = card('Fleet', { class: 'fleet' }, this.legend, this.none, this.grid.element);
     made.extra.append(el('label', {}, el('span', {}, 'Group by'), this.group), this.search);
     return made;
   }
@@ -105,6 +106,7 @@ export class SetView {
     renderOnChange(this.tiles, [set.counts, this.facts.down(set), this.facts.figures(set)], () => this.#figures(set));
     this.facts.update(set);
     renderOnChange(this.legend, [[...this.fleet.tally], this.route.states, this.route.reason, this.route.find, set.waiting], () => [...this.#legendButtons(), ...this.#reasonButtons(set), this.#clearButton()]);
+    this.none.hidden = this.fleet.names.length > 0;
     this.#renderChart(set);
     this.#renderStory();
     if (this.table.open) this.#renderTable();
