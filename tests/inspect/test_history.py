@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from everynode.api.objects import ControllerRevision, ObjectMeta, Pod, PodMeta
+from everynode.api.objects import ControllerRevision, ObjectMeta
 from everynode.inspect.evaluate import evaluate
 from everynode.inspect.history import StoredRevision, build_history
 from everynode.inspect.snapshot import Snapshot
@@ -15,13 +15,10 @@ def stored(number: int, hash: str, name: str) -> StoredRevision:
 def test_of_two_revisions_with_one_hash_the_newest_is_the_target_and_has_the_pods() -> None:
     evaluation = evaluate(Snapshot(advanced(template()), (), (), ()), NOW)
     target = evaluation.fleet.target
-    pods = [
-        Pod(PodMeta(labels={"controller-revision-hash": hash})) for hash in (target, target, "old")
-    ]
     history = build_history(
         [stored(5, target, "b"), stored(4, target, "a"), stored(2, "old", "c")],
         evaluation.plan,
-        pods,
+        {target: 2, "old": 1},
     )
     shown = [(each.number, each.pods, each.target) for each in history]
     assert shown == [(2, 1, False), (4, 0, False), (5, 2, True)]
