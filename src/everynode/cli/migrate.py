@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
-from everynode.cli.access.completion import complete_daemonset
+from everynode.cli.access.completion import complete_daemonset_and_kind
 from everynode.cli.access.options import ClusterOptions, cluster_options
 
 
 @click.command("migrate")
-@click.argument("name", metavar="ds/NAME|ads/NAME", shell_complete=complete_daemonset)
+@click.argument("name", metavar="ds/NAME|ads/NAME", shell_complete=complete_daemonset_and_kind)
 @click.option("--drop", is_flag=True, help="Leave out what the other kind has no field for.")
 @click.option("--dry-run", is_flag=True, help="Check everything, and change nothing.")
 @cluster_options
@@ -28,6 +26,8 @@ def command(*, name: str, drop: bool, dry_run: bool, access: ClusterOptions) -> 
     And back:               everynode migrate ads/agent
     Only look:              everynode migrate ds/agent --dry-run
     """
+    import asyncio  # late, as all that --help does not need
+
     asyncio.run(_migrate(name, access, drop=drop, dry_run=dry_run))
 
 

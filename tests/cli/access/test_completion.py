@@ -7,7 +7,9 @@ import click
 import pytest
 
 from everynode.cli.access.completion import (
+    complete_context,
     complete_daemonset,
+    complete_daemonset_and_kind,
     complete_namespace,
     complete_node,
 )
@@ -46,9 +48,14 @@ def test_names_come_from_the_cluster(up: Up) -> None:
     assert [item.value for item in complete_node(context, PARAMETER, "node-0002")] == ["node-0002"]
     spaces = [item.value for item in complete_namespace(context, PARAMETER, "kube-s")]
     assert spaces == ["kube-system"]
+    contexts = [item.value for item in complete_context(context, PARAMETER, "")]
+    assert contexts == ["everynode"]
+    typed = [item.value for item in complete_daemonset_and_kind(context, PARAMETER, "")]
+    assert typed == ["ads/log", "ads/net", "ds/net"]
     elsewhere = typing(up.kubeconfig, namespace="kube-system")
     assert complete_daemonset(elsewhere, PARAMETER, "") == []
 
 
 def test_a_cluster_that_cannot_be_reached_offers_nothing(tmp_path: Path) -> None:
-    assert complete_node(typing(tmp_path / "missing"), PARAMETER, "") == []
+    missing = typing(tmp_path / "missing")
+    assert complete_node(missing, PARAMETER, "") == complete_context(missing, PARAMETER, "") == []

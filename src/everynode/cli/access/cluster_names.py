@@ -12,6 +12,8 @@ from everynode.cli.access.connection import find_access
 from everynode.clock import SystemClock
 from everynode.errors import UserError
 from everynode.kube import resources, verbs
+from everynode.kube.auth.credentials import ConfigError
+from everynode.kube.auth.kubeconfig import context_names
 from everynode.kube.client import Client
 from everynode.kube.errors import KubeError
 from everynode.kube.http.transport import HttpTransport
@@ -56,6 +58,14 @@ def list_names(given: Mapping[str, Any], *kinds: str) -> list[list[str]]:
         return asyncio.run(look_up())
     except (UserError, TimeoutError):
         return [[] for _ in kinds]  # the shell shows the line as it is
+
+
+def list_contexts(given: Mapping[str, Any]) -> list[str]:
+    """Return the contexts of the kubeconfig; none if it cannot be read."""
+    try:
+        return context_names(given.get("kubeconfig") or "")
+    except ConfigError:
+        return []
 
 
 async def _names(given: Mapping[str, Any], kind: str) -> list[str]:

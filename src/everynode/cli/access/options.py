@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from everynode.cli.access.completion import complete_namespace
+from everynode.cli.access.completion import complete_context, complete_namespace
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,6 +35,7 @@ def connection_options(function: Function) -> Function:
         "--context",
         default="",
         metavar="NAME",
+        shell_complete=complete_context,
         help="Context of the kubeconfig; the current one by default.",
     )(function)
     return click.option(

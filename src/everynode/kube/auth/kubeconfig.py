@@ -156,6 +156,12 @@ def load_cluster_config(
         raise ConfigError(f"{error} (in {', '.join(map(str, paths))})") from None
 
 
+def context_names(kubeconfig: str = "", environ: Mapping[str, str] | None = None) -> list[str]:
+    """Return the contexts of the files that `load_cluster_config` reads; raises ConfigError."""
+    paths = _kubeconfig_paths(kubeconfig, os.environ if environ is None else environ)
+    return [*_merge([(path, _read_kubeconfig(path)) for path in paths]).contexts]
+
+
 def in_cluster(
     clock: Clock, *, environ: Mapping[str, str] | None = None, account: str = SERVICE_ACCOUNT_FOLDER
 ) -> ClusterConfig:
