@@ -109,15 +109,15 @@ def main() -> None:
     parser.add_argument(
         "--afresh", action="store_true", help="forget which plan caught which mutant before"
     )
-    asked = parser.parse_args()
-    chosen = [each for each in read_mutants() if not asked.names or each.name in asked.names]
-    known = {} if asked.afresh else read_result()
+    arguments = parser.parse_args()
+    chosen = [each for each in read_mutants() if not arguments.names or each.name in arguments.names]
+    known = {} if arguments.afresh else read_result()
 
     with (
         tempfile.TemporaryDirectory(prefix="mutants-") as folder,
-        ThreadPoolExecutor(asked.jobs) as pool,
+        ThreadPoolExecutor(arguments.jobs) as pool,
     ):
-        hunters = MutantRunner(Path(folder), seeds=asked.seeds, seconds=asked.seconds, known=known)
+        hunters = MutantRunner(Path(folder), seeds=arguments.seeds, seconds=arguments.seconds, known=known)
 
         def work(mutant: Mutant) -> tuple[Mutant, Found]:
             found = hunters.hunt(mutant)
@@ -130,7 +130,7 @@ def main() -> None:
         print(f"{plan} breaks {promise} without any bug")
     caught = sum(bool(found.plan) for _, found in results)
     print(f"{caught} of {len(results)} caught")
-    if asked.write:
+    if arguments.write:
         write_result(results)
     sys.exit(caught < len(results) or bool(hunters.broken_without_mutant))
 

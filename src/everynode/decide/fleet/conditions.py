@@ -382,12 +382,11 @@ def _waiting_part(summary: FleetSummary) -> list[str]:
 
 def _count(summary: FleetSummary) -> str:
     """Return the counts of nodes that should have a pod; each node is in one count."""
+    later = "left until their pods are deleted" if summary.on_delete else "to come"
     numbers = {
         _DONE: summary.done,
         "under way": summary.under_way,
-        "left until their pods are deleted"
-        if summary.on_delete
-        else "to come": summary.not_started,
+        later: summary.not_started,
         "held": summary.held,
     }
     parts = [f"{number} {what}" for what, number in numbers.items() if number or what == _DONE]
