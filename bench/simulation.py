@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=2)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     logging.disable()
     play(Plan(0, nodes=1, manifests=(daemonset(),), quiet_at=5.0))  # everything is loaded
     gc.collect()
@@ -117,9 +117,9 @@ def main() -> None:
     gc.set_threshold(*_GARBAGE)
     figures = [
         roll_out(20, 1),
-        roll_out(asked.nodes, 10),
-        foresee(asked.nodes, 10),
-        play_seeds(asked.seeds, asked.jobs),
+        roll_out(options.nodes, 10),
+        foresee(options.nodes, 10),
+        play_seeds(options.seeds, options.jobs),
     ]
     for each in figures:
         print(_line(each))

@@ -109,15 +109,17 @@ def main() -> None:
     parser.add_argument(
         "--afresh", action="store_true", help="forget which plan caught which mutant before"
     )
-    arguments = parser.parse_args()
-    chosen = [each for each in read_mutants() if not arguments.names or each.name in arguments.names]
-    known = {} if arguments.afresh else read_result()
+    options = parser.parse_args()
+    chosen = [each for each in read_mutants() if not options.names or each.name in options.names]
+    known = {} if options.afresh else read_result()
 
     with (
         tempfile.TemporaryDirectory(prefix="mutants-") as folder,
-        ThreadPoolExecutor(arguments.jobs) as pool,
+        ThreadPoolExecutor(options.jobs) as pool,
     ):
-        hunters = MutantRunner(Path(folder), seeds=arguments.seeds, seconds=arguments.seconds, known=known)
+        hunters = MutantRunner(
+            Path(folder), seeds=options.seeds, seconds=options.seconds, known=known
+        )
 
         def work(mutant: Mutant) -> tuple[Mutant, Found]:
             found = hunters.hunt(mutant)
@@ -130,7 +132,7 @@ def main() -> None:
         print(f"{plan} breaks {promise} without any bug")
     caught = sum(bool(found.plan) for _, found in results)
     print(f"{caught} of {len(results)} caught")
-    if arguments.write:
+    if options.write:
         write_result(results)
     sys.exit(caught < len(results) or bool(hunters.broken_without_mutant))
 

@@ -128,13 +128,13 @@ def main() -> None:
     parser.add_argument("--first", default="")
     parser.add_argument("--skip", nargs="*", default=[])
     parser.add_argument("--only", default="")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     signal.signal(signal.SIGPROF, _too_long)
-    hard = asked.seconds + 2 * PLAN_SECONDS
+    hard = options.seconds + 2 * PLAN_SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (hard, hard + 5))
-    plans = iter([asked.only]) if asked.only else names(asked.seeds, asked.first)
-    found = hunt((name for name in plans if name not in asked.skip), seconds=asked.seconds)
+    plans = iter([options.only]) if options.only else names(options.seeds, options.first)
+    found = hunt((name for name in plans if name not in options.skip), seconds=options.seconds)
     print(msgspec.json.encode(found).decode(), flush=True)
     sys.stdout.flush()
     os._exit(0)  # at once: a world that hangs may have left tasks behind

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from everynode.cli.access.completion import complete_daemonset
 from everynode.cli.access.options import ClusterOptions, cluster_options
 from everynode.cli.terminal.output import output_option
+
+if TYPE_CHECKING:
+    from everynode.api.daemonset import DaemonSet
+    from everynode.cli.access.cluster import Cluster
+    from everynode.inspect.fleet import FleetView
 
 
 @click.command("get")
@@ -52,35 +58,16 @@ async def _get(
     *,
     all_namespaces: bool,
 ) -> None:
-    from everynode.cli.access.cluster import Cluster, open_cluster
-    from everynode.cli.access.daemonset_names import find_daemonset, full_name, list_daemonsets
+    from everynode.cli.access.cluster import open_cluster
+    from everynode.cli.access.daemonset_names import full_name
     from everynode.cli.rollout.documents import rollout_document
     from everynode.cli.rollout.lines import fleet_table, permission_lines
     from everynode.cli.terminal.output import print_document
     from everynode.cli.terminal.style import Style
-    from everynode.inspect.evaluate import evaluate, is_complete, summarise
-    from everynode.inspect.fleet import FleetView
-    from everynode.inspect.snapshot import SnapshotReader
-
-    async def read_fleets(cluster: Cluster) -> tuple[list[FleetView], list[str]]:
-        missing: list[str] = []
-        if names:
-            found = [(await find_daemonset(cluster, name)).ds for name in names]
-        else:
-            found, missing = await list_daemonsets(
-                cluster, selector=selector, everywhere=all_namespaces
-            )
-        reader = SnapshotReader(cluster.client)
-        fleets = []
-        for ds in found:
-            if output == "name" or is_complete(ds):
-                fleets.append(summarise(ds))
-            else:
-                fleets.append(evaluate(await reader.read(ds), cluster.clock.now()).fleet)
-        return fleets, missing
 
     async with open_cluster(access) as cluster:
-        fleets, missing = await read_fleets(cluster)
+        found, missing = await _find(cluster, names, selector, everywhere=all_namespaces)
+        fleets = await _evaluate(cluster, found, by_status=output == "name")
         now = cluster.clock.now()
         namespace = cluster.namespace
     missing += [each for fleet in fleets for each in fleet.missing]
@@ -100,3 +87,31 @@ async def _get(
             fleets, style, now, wide=output == "wide", with_namespace=all_namespaces
         )
         click.echo("\n".join(table))
+
+
+async def _find(
+    cluster: Cluster, names: tuple[str, ...], selector: str, *, everywhere: bool
+) -> tuple[list[DaemonSet], list[str]]:
+    """Return the DaemonSets that are meant, and the permissions that are missing to list them."""
+    from everynode.cli.access.daemonset_names import find_daemonset, list_daemonsets
+
+    if names:
+        return [(await find_daemonset(cluster, name)).ds for name in names], []
+    return await list_daemonsets(cluster, selector=selector, everywhere=everywhere)
+
+
+async def _evaluate(
+    cluster: Cluster, daemonsets: list[DaemonSet], *, by_status: bool
+) -> list[FleetView]:
+    """Return how each rollout stands; only those that are not complete are read in full."""
+    from everynode.inspect.evaluate import evaluate, is_complete, summarise
+    from everynode.inspect.snapshot import SnapshotReader
+
+    reader = SnapshotReader(cluster.client)
+    fleets = []
+    for ds in daemonsets:
+        if by_status or is_complete(ds):
+            fleets.append(summarise(ds))
+        else:
+            fleets.append(evaluate(await reader.read(ds), cluster.clock.now()).fleet)
+    return fleets
