@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 import yaml
 
 MAX_BYTES: Final = 3 * 1024 * 1024  # an API server's limit for one body
-DEEPEST: Final = 200  # far below Python's recursion limit, far above any object
+MAX_DEPTH: Final = 200  # far below Python's recursion limit, far above any object
 # The size of the values with all aliases expanded, as a multiple of the largest text.
 _MAX_EXPANSION: Final = 4
-_LONGEST_NUMBER: Final = 400  # longer than any 64-bit number in any notation
+_MAX_NUMBER_CHARACTERS: Final = 400  # longer than any 64-bit number in any notation
 _TIMES: Final = "tag:yaml.org,2002:timestamp"
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class _Loader(_Parser):  # type: ignore[misc]
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         """Return an integer; refuses long ones, as base 60 takes quadratic time."""
-        if len(node.value) > _LONGEST_NUMBER:
+        if len(node.value) > _MAX_NUMBER_CHARACTERS:
             raise yaml.constructor.ConstructorError(
                 None, None, "found a number that is too long", node.start_mark
             )
@@ -58,14 +58,14 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
-def load(text: bytes | str, *, most_bytes: int = MAX_BYTES, deepest: int = DEEPEST) -> Any:
+def load(text: bytes | str, *, most_bytes: int = MAX_BYTES, deepest: int = MAX_DEPTH) -> Any:
     """Return the value of the only document in a text; raises YamlError."""
     raw = _decode_within_bounds(text, most_bytes, deepest)
     return _call_parser(lambda: yaml.load(raw, Loader=_Loader))
 
 
 def load_all(
-    text: bytes | str, *, most_bytes: int = MAX_BYTES, deepest: int = DEEPEST
+    text: bytes | str, *, most_bytes: int = MAX_BYTES, deepest: int = MAX_DEPTH
 ) -> list[Any]:
     """Return the values of all documents in a text; raises YamlError."""
     raw = _decode_within_bounds(text, most_bytes, deepest)
@@ -73,7 +73,7 @@ def load_all(
 
 
 def compose(
-    text: bytes | str, *, most_bytes: int = MAX_BYTES, deepest: int = DEEPEST
+    text: bytes | str, *, most_bytes: int = MAX_BYTES, deepest: int = MAX_DEPTH
 ) -> yaml.Node | None:
     """Return the node tree of the only document, for callers that parse scalars themselves."""
     raw = _decode_within_bounds(text, most_bytes, deepest)

@@ -30,9 +30,9 @@ from everynode.kube.transport import Transport
 from everynode.log import Log
 
 _MARGIN: Final = 1.0  # seconds, for clocks of different speed and for the network
-_LONGEST_LEASE: Final = 3600  # seconds; a longer leaseDurationSeconds of another holder is cut
+_MAX_LEASE_SECONDS: Final = 3600  # seconds; a longer leaseDurationSeconds of another holder is cut
 _MAX_TRANSITIONS: Final = 2**31 - 1  # int32: the API server refuses more
-_ASK_LIMIT: Final = 5.0  # seconds the API server may take for a write of the lease
+_LEASE_WRITE_SECONDS: Final = 5.0  # seconds the API server may take for a write of the lease
 _decode: Final = msgspec.json.Decoder(Lease).decode
 log: Final = Log("leader")
 
@@ -121,7 +121,7 @@ class Election:
         terms: LeaseTimes | None = None,
     ) -> None:
         # A separate client: the lease is written even while no other write is permitted.
-        self._client = Client(transport, clock, write_budget=lambda: _ASK_LIMIT)
+        self._client = Client(transport, clock, write_budget=lambda: _LEASE_WRITE_SECONDS)
         self._clock = clock
         self._identity = identity
         self._namespace, self._name = namespace, name
@@ -201,7 +201,7 @@ class Election:
         request = verbs.get(LEASES, self._name, namespace=self._namespace)
         before = self._lease
         try:
-            request = replace(request, timeout=_ASK_LIMIT)
+            request = replace(request, timeout=_LEASE_WRITE_SECONDS)
             self._lease = await self._client.read(request, _decode, attempts=1)
         except NotFound:
             self._lease = None
@@ -222,7 +222,7 @@ class Election:
         if spec.holder_identity in ("", self._identity):
             return True
         # Counted from when we saw it change: the holder's clock may be wrong.
-        patience = max(min(spec.lease_duration_seconds, _LONGEST_LEASE), self._terms.duration)
+        patience = max(min(spec.lease_duration_seconds, _MAX_LEASE_SECONDS), self._terms.duration)
         return self._clock.monotonic() - self._seen_at > patience
 
     async def _create(self) -> None:

@@ -35,7 +35,7 @@ DEFER_DELAY: Final = 0.2
 # Event loops count in milliseconds: a timer that fires slightly early would be set again and again.
 _TIMER_SLACK: Final = 0.001
 # A timer does not notice that the wall clock is set, so it runs no longer than this.
-_LONGEST_TIMER: Final = 60.0
+_MAX_TIMER_SECONDS: Final = 60.0
 _MAX_SUPERSEDED: Final = 64  # superseded times in the heap that are not worth removing
 
 
@@ -254,7 +254,7 @@ class ReconcileQueue:
                 self._consumer.set_result(None)
         elif when < self._timer_at:
             self._stop_timer()
-            delay = min(when - now, _LONGEST_TIMER)
+            delay = min(when - now, _MAX_TIMER_SECONDS)
             self._timer_at = now + delay
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(delay + _TIMER_SLACK, self._timer_fired)

@@ -29,7 +29,7 @@ WRITE_INTERVAL: Final = 0.5  # seconds between two writes of one status
 # A change in counts alone waits this long for others: a pod that is deleted is followed by its
 # replacement, and often the counts are then as they were and nothing has to be written.
 COUNTS_DELAY: Final = 1.0
-_LONGEST_INTERVAL: Final = 2.0
+_MAX_WRITE_INTERVAL: Final = 2.0
 _NODES_PER_SECOND: Final = 1000  # counts of a DaemonSet of this size are written once a second
 _REFUSED_PAUSE: Final = 5.0
 _SHOWN_AFTER: Final = 20.0  # the watch normally shows a write within milliseconds
@@ -212,7 +212,7 @@ class StatusWriter:
             known.written_at = self._clock.now()
             # The more nodes, the longer counts wait for each other.
             known.counts_at = known.written_at + min(
-                status.desired / _NODES_PER_SECOND, _LONGEST_INTERVAL
+                status.desired / _NODES_PER_SECOND, _MAX_WRITE_INTERVAL
             )
             known.stale_writes = 0
             # Earlier statuses can no longer be stored: their precondition is an older version.

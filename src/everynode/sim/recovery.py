@@ -34,13 +34,13 @@ _FIRST: Final = "agent:v30"
 _NEXT: Final = "agent:v31"
 _BAD: Final = "agent:never-ready"
 _MENDED: Final = "agent:v32"
-_SLACK: Final = 30.0  # seconds beyond what maxUnavailable requires
+_SLACK_SECONDS: Final = 30.0  # seconds beyond what maxUnavailable requires
 _CREATE_SECONDS: Final = 1.0  # seconds until a node that joins has its pod created
 _BAD_IMAGE_SECONDS: Final = 40.0  # seconds for which a bad image is rolled out
 _HOOK_SECONDS: Final = 10_000.0  # seconds for which hooks are not answered
 _LEFT_TO_OTHERS: Final = 10.0  # seconds until a pod that another controller may create is ours
-_CONFLICT_END: Final = 7200.0  # seconds within which the longest status conflict ends
-_SPREAD: Final = 3.0  # seconds until a new DaemonSet has a pod on every node
+_CONFLICT_SECONDS: Final = 7200.0  # seconds within which the longest status conflict ends
+_CREATE_ALL_SECONDS: Final = 3.0  # seconds until a new DaemonSet has a pod on every node
 
 
 class RecoveryCheck:
@@ -95,7 +95,7 @@ class RecoveryCheck:
         ds, limit = self._find(), max(1, self._oracle().limit - lost)
         assert ds is not None
         one = timing.stop + timing.pull + timing.start + timing.ready + ds.min_ready_seconds
-        return ceil((len(cluster.nodes) + 1) / limit) * (one + 1.0) * 1.1 + _SLACK
+        return ceil((len(cluster.nodes) + 1) / limit) * (one + 1.0) * 1.1 + _SLACK_SECONDS
 
     def _check_joined_node(self) -> None:
         """L2: a node that joins during an update gets its pod within a second."""
@@ -137,7 +137,7 @@ class RecoveryCheck:
         await self._expect_settled("the way out of a bad update", self._max_seconds(), promise="L5")
         await self._roll_out_bad_image()
         await self._world.runner.create(daemonset(BESIDE))
-        await self._world.clock.sleep(_SPREAD)
+        await self._world.clock.sleep(_CREATE_ALL_SECONDS)
         self._check_other_daemonset()
         await self._set_image(good)
         await self._check_restored(before)
@@ -235,12 +235,14 @@ class RecoveryCheck:
             return
         await self._do("write-status", number=len(desired) + 70)
         await self._do("delete-pod", node=desired[0])
-        await self._world.clock.sleep(self._world.plan.timing.stop + _LEFT_TO_OTHERS + _SPREAD)
+        await self._world.clock.sleep(
+            self._world.plan.timing.stop + _LEFT_TO_OTHERS + _CREATE_ALL_SECONDS
+        )
         oracle = self._oracle()
         if not [pod for pod in oracle.pods_on(desired[0]) if not pod.terminating]:
             text = f"{desired[0]} lost its pod while the status was contested, and got no other"
             self._world.report_violation("R9", text)
-        await self._expect_settled("the end of a status conflict", _CONFLICT_END, promise="R9")
+        await self._expect_settled("the end of a status conflict", _CONFLICT_SECONDS, promise="R9")
 
     # --- Both ----------------------------------------------------------------------------------
 

@@ -31,14 +31,14 @@ from everynode.sim.history.record import Commit, RecordedRequest, WorldRecord
 from everynode.sim.plans.plan import Plan
 from everynode.sim.recovery import RecoveryCheck
 
-_HEALING: Final = 15.0  # seconds until nodes and watches have recovered
-_LOOK: Final = 5.0  # seconds between two checks whether the world has settled
-_MANY: Final = 100  # nodes; with more, settling is checked less often
-_REST: Final = 60.0  # seconds for which the world must then stay settled
-_TAIL: Final = 700.0  # the same for plans with long_idle, before and after a restart
-_RESTART: Final = 2.0  # seconds until a crashed process is started again
-_HANDS: Final = 16  # concurrent requests of the components; requests take no time here
-_HISTORY: Final = 8 << 20  # bytes of watch history; small, because reused memory is fast
+_HEAL_SECONDS: Final = 15.0  # seconds until nodes and watches have recovered
+_CHECK_INTERVAL: Final = 5.0  # seconds between two checks whether the world has settled
+_LARGE_WORLD: Final = 100  # nodes; with more, settling is checked less often
+_SETTLED_SECONDS: Final = 60.0  # seconds for which the world must then stay settled
+_IDLE_SECONDS: Final = 700.0  # the same for plans with long_idle, before and after a restart
+_RESTART_DELAY: Final = 2.0  # seconds until a crashed process is started again
+_CONCURRENT_REQUESTS: Final = 16  # of the components; requests take no time here
+_HISTORY_BYTES: Final = 8 << 20  # bytes of watch history; small, because reused memory is fast
 _MAX_VIOLATIONS: Final = 5
 _MAX_LISTED: Final = 3  # differences listed where a world does not settle
 
@@ -84,12 +84,14 @@ class World:
         self._checks_by_kind: dict[tuple[str, bool], _ChecksOfKind] = {}
         self.record.on_commit.append(self._check_commit)
         self._request_rate = RequestRate(self.record)
-        self.record.on_request.append(self._asked)
+        self.record.on_request.append(self._request_sent)
         self.components = Components(
             FaultyTransport(self.api, self.record, name="machinery", clock=self.clock),
             self.clock,
             ComponentOptions(
-                nodes=plan.nodes, behaviour=plan.timing.behaviour(), max_in_flight=_HANDS
+                nodes=plan.nodes,
+                behaviour=plan.timing.behaviour(),
+                max_in_flight=_CONCURRENT_REQUESTS,
             ),
         )
         user = FaultyTransport(self.api, self.record, name="person", clock=self.clock)
@@ -135,16 +137,16 @@ class World:
     # --- Settling ------------------------------------------------------------------------------
 
     async def _settle(self) -> None:
-        await self.clock.sleep(_HEALING)
-        left = await self.wait_until_settled(self.plan.patience - _HEALING)
+        await self.clock.sleep(_HEAL_SECONDS)
+        left = await self.wait_until_settled(self.plan.patience - _HEAL_SECONDS)
         if left:
             self.report_violation("L1", f"not settled after {self.plan.patience:.0f} s: {left}")
             return
         self.note("the world has settled")
-        await self._stay_idle(_TAIL if self.plan.long_idle else _REST)
+        await self._stay_idle(_IDLE_SECONDS if self.plan.long_idle else _SETTLED_SECONDS)
         if self.plan.long_idle:
             await self._restart_all()
-            await self._stay_idle(_TAIL)
+            await self._stay_idle(_IDLE_SECONDS)
         if self.plan.check_recovery:
             await RecoveryCheck(self).play()
 
@@ -156,7 +158,7 @@ class World:
                 return self._differences()
             await self.runner.answer_hooks()
             # Many nodes take long to check, and longer to settle.
-            await self.clock.sleep(_LOOK * max(1, self.plan.nodes // _MANY))
+            await self.clock.sleep(_CHECK_INTERVAL * max(1, self.plan.nodes // _LARGE_WORLD))
         return []
 
     async def _stay_idle(self, seconds: float) -> None:
@@ -183,11 +185,11 @@ class World:
             self.note(f"controller {index} is restarted")
             await self.processes[index].stop()
             self.start(index)
-        await self.clock.sleep(_LOOK)
+        await self.clock.sleep(_CHECK_INTERVAL)
 
     def _is_settled(self) -> bool:
         """Whether nothing has changed for a while and the cluster matches all specs."""
-        busy = self.record.changed_at > self.clock.monotonic() - _LOOK
+        busy = self.record.changed_at > self.clock.monotonic() - _CHECK_INTERVAL
         return not busy and not any(differences_from_spec(self.record.cluster, self._evaluated_at))
 
     @property
@@ -222,7 +224,7 @@ class World:
         self.note(f"{process.name} dies: {why}")
         index = next((i for i, each in self.processes.items() if each is process), None)
         if index is not None and why != "the end":
-            self.loop.call_later(_RESTART, self.start, index)
+            self.loop.call_later(_RESTART_DELAY, self.start, index)
 
     def _check_processes(self) -> None:
         for process in self.processes.values():
@@ -248,7 +250,7 @@ class World:
         for each in observing:
             each.observe(commit)
 
-    def _asked(self, cause: RecordedRequest, status: int) -> None:
+    def _request_sent(self, cause: RecordedRequest, status: int) -> None:
         for message in self._request_rate.cause(cause, status):
             self.report_violation(self._request_rate.id, message)
 
@@ -285,7 +287,7 @@ class World:
 def _first_store() -> Store:
     """A store with the objects of a new cluster: namespaces, priority classes, the CRD."""
     version, records = _beginning()
-    store = Store(history_bytes=_HISTORY)
+    store = Store(history_bytes=_HISTORY_BYTES)
     for collection, record in records:
         store.restore(store.collection(collection), record)
     store.resume(version)

@@ -42,7 +42,7 @@ STALL_SECONDS: Final = 300.0
 
 _NAMED_NODES = 3
 _NAMED_CODES = 20
-_LONGEST_REFUSAL = 600  # policies explain themselves at length
+_MAX_REFUSAL_CHARACTERS = 600  # policies explain themselves at length
 _HOOK = "Hook"
 _WAITING = "Waiting"
 _DONE = "updated and available"
@@ -370,7 +370,7 @@ def _refusal_part(summary: FleetSummary) -> list[str]:
 
 
 def _refusal_words(summary: FleetSummary) -> str:
-    return shorten(summary.refusal, _LONGEST_REFUSAL)
+    return shorten(summary.refusal, _MAX_REFUSAL_CHARACTERS)
 
 
 def _waiting_part(summary: FleetSummary) -> list[str]:

@@ -18,7 +18,7 @@ ELSEWHERE: Final = "elsewhere"
 IMAGE: Final = "intruder:v1"
 # A finalizer, so that the garbage collector cannot remove the object.
 _FINALIZERS: Final = ["sim.everynode.io/kept"]
-_HIGHEST: Final = 1000  # a revision number above those of any world
+_HIGH_NUMBER: Final = 1000  # a revision number above those of any world
 
 
 async def _claim_from_elsewhere(ctx: ActionContext, action: Action) -> None:
@@ -79,7 +79,7 @@ def _forge_revision(ds: DaemonSet, target: ControllerRevision, *, name: str) -> 
             "ownerReferences": [_reference(ds)],
         },
         "data": data,
-        "revision": _HIGHEST if name != meta.name else target.revision,
+        "revision": _HIGH_NUMBER if name != meta.name else target.revision,
     }
 
 

@@ -9,7 +9,7 @@ from everynode.sim.history.record import RecordedRequest, request_body
 
 _BURST: Final = 25
 _REFILL: Final = 60.0  # seconds until one more Event may be written
-_LAST_WORDS: Final = 4  # pending Events that may be sent when a rollout ends, or the process
+_MAX_FINAL: Final = 4  # pending Events that may be sent when a rollout ends, or the process
 _SEPARATE: Final = 10
 _WINDOW: Final = 600.0
 
@@ -44,7 +44,7 @@ class EventRate:
         most = (
             _BURST
             + 1
-            + (self._finished.get(key[1], 0) + 1) * _LAST_WORDS
+            + (self._finished.get(key[1], 0) + 1) * _MAX_FINAL
             + (cause.time - since) / _REFILL
         )
         if self._writes[key] > most:

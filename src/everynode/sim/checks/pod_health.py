@@ -14,9 +14,9 @@ from everynode.api.objects import ContainerStatus, Pod
 from everynode.api.times import TimeError, parse_time, seconds
 from everynode.sim.checks.inplace_progress import inplace_state_of
 
-_TRIAL: Final = 2.0
-_TRUST: Final = 300.0
-_BLIP: Final = 30.0
+_TRIAL_SECONDS: Final = 2.0
+_TRUST_SECONDS: Final = 300.0
+_BLIP_SECONDS: Final = 30.0
 _ORDINARY: Final = frozenset(("", "ContainerCreating", "PodInitializing"))
 
 
@@ -39,7 +39,7 @@ def trusted_from(pod: Pod) -> float:
     for each in pod.status.container_statuses:
         run = each.state.running
         if each.restart_count > 0 and run and run.started_at and not _was_update(pod, each):
-            times.append(seconds(run.started_at) + clock_lag(pod) + _TRUST)
+            times.append(seconds(run.started_at) + clock_lag(pod) + _TRUST_SECONDS)
     return max(times)
 
 
@@ -64,7 +64,7 @@ def proves_from(pod: Pod) -> float:
     """The time from which a Ready target pod proves the target if it stays as it is."""
     ready = pod.condition(keys.READY)
     since = ready.last_transition_time if ready is not None else None
-    settled = 0.0 if since is None else seconds(since) + clock_lag(pod) + _TRIAL
+    settled = 0.0 if since is None else seconds(since) + clock_lag(pod) + _TRIAL_SECONDS
     return max(settled, trusted_from(pod))
 
 
@@ -78,4 +78,4 @@ def sick_from(pod: Pod) -> float:
         return 0.0
     since = seconds(ready.last_transition_time)
     never_ready = since - seconds(started) <= 1.0
-    return 0.0 if never_ready else since + clock_lag(pod) + _BLIP
+    return 0.0 if never_ready else since + clock_lag(pod) + _BLIP_SECONDS

@@ -10,7 +10,7 @@ from everynode.sim.checks.events import EventRate
 from everynode.sim.history.record import RecordedRequest, WorldRecord
 
 _WINDOW: Final = 10.0
-_AT_LEAST: Final = 150  # requests in that time that are always allowed
+_ALWAYS_ALLOWED: Final = 150  # requests in that time that are always allowed
 _PER_NODE: Final = 25
 
 
@@ -46,7 +46,9 @@ class RequestRate:
         while recent[0][0].time < cause.time - _WINDOW:
             recent.popleft()
         count = len(recent)
-        if count > _AT_LEAST and count > _AT_LEAST + _PER_NODE * len(self._record.cluster.nodes):
+        if count > _ALWAYS_ALLOWED and count > _ALWAYS_ALLOWED + _PER_NODE * len(
+            self._record.cluster.nodes
+        ):
             self._reported.add(actor)
             often = ", ".join(f"{times} x {text}" for text, times in _most_common(recent))
             yield f"{actor} made {count} requests in {_WINDOW:.0f} s: {often}"

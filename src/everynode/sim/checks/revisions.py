@@ -15,7 +15,7 @@ from everynode.sim.checks.possible_views import TooManyViews, by_controller, pos
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.record import Commit
 
-_LISTING: Final = 15.0  # seconds that may pass between the list of revisions and the write
+_MAX_LIST_AGE: Final = 15.0  # seconds that may pass between the list of revisions and the write
 
 
 class Revisions(Check):
@@ -130,7 +130,7 @@ class Revisions(Check):
     def _before(self, time: float) -> Iterator[ClusterState]:
         """Recent states: the controller lists revisions shortly before it writes one."""
         states = reversed(self.record.states)
-        return takewhile(lambda cluster: cluster.time > time - _LISTING, states)
+        return takewhile(lambda cluster: cluster.time > time - _MAX_LIST_AGE, states)
 
     def _disturbed(self) -> bool:
         """Whether another client wrote revisions, so that revision numbers can collide."""

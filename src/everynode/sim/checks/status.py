@@ -26,7 +26,9 @@ from everynode.sim.checks.status_recount import (
 )
 from everynode.sim.history.record import Commit, WorldRecord
 
-_NOTICED: Final = 11.0  # seconds after which every controller has noticed that its clock was set
+_CLOCK_NOTICED_AFTER: Final = (
+    11.0  # seconds after which every controller has noticed that its clock was set
+)
 
 
 class StatusCounts(Check):
@@ -58,7 +60,7 @@ class StatusCounts(Check):
     def _check_counts(self, commit: Commit) -> Iterable[str]:
         """Every count is possible, given what the writer knew and what its clock showed."""
         cause, ds, status = commit.cause, commit.before, commit.after.status
-        if cause is None or commit.time < cause.clock_set_at + _NOTICED:
+        if cause is None or commit.time < cause.clock_set_at + _CLOCK_NOTICED_AFTER:
             return
         past, shares = WriterKnowledge(self.record, commit), self._shares_of(ds)
         if cause.sees_future and shares.latest_up > cause.now:
@@ -79,7 +81,7 @@ class StatusCounts(Check):
     def _check_meaning(self, commit: Commit) -> Iterable[str]:
         """The conditions follow from the counts, and Ready from what the writer surely knew."""
         cause, ds, status = commit.cause, commit.before, commit.after.status
-        if cause is None or commit.time < cause.clock_set_at + _NOTICED:
+        if cause is None or commit.time < cause.clock_set_at + _CLOCK_NOTICED_AFTER:
             return
         until = cause.now - (cause.time - cause.sent_at)
         yield from condition_faults(ds, status, until)

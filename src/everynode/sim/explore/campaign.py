@@ -26,7 +26,7 @@ T = TypeVar("T")
 # Worlds have many reference cycles, which are slow to collect. A worker collects garbage only when
 # a plan is very large, and is replaced after _SHIFT plans, before it needs much memory.
 _SHIFT: Final = 80
-_GARBAGE: Final = 1_000_000
+_GC_THRESHOLD: Final = 1_000_000
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -107,4 +107,4 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable()
     gc.freeze()
-    gc.set_threshold(_GARBAGE)
+    gc.set_threshold(_GC_THRESHOLD)

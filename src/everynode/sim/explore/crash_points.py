@@ -12,10 +12,10 @@ from everynode.sim.plans.plan import Action, Plan
 from everynode.sim.world import World, play
 
 # A read changes nothing, so it does not matter at which point of it the process crashes.
-_OF_READS: Final = ("crash-before",)
-_OF_WRITES: Final = ("crash-before", "crash-after", "crash-answered")
+_WAYS_OF_READS: Final = ("crash-before",)
+_WAYS_OF_WRITES: Final = ("crash-before", "crash-after", "crash-answered")
 OFFSETS: Final = 4  # commits after a restart from which on the watches may lag
-_LAG: Final = 10.0  # seconds for which the watches then lag
+_LAG_SECONDS: Final = 10.0  # seconds for which the watches then lag
 _JUST_BEFORE: Final = 1e-4
 
 
@@ -31,7 +31,7 @@ def crash_points(plan: Plan) -> list[Action]:
     return [
         Action(what, at_request=number)
         for number, method in enumerate(world.faults.requests_made)
-        for what in (_OF_READS if method == "GET" else _OF_WRITES)
+        for what in (_WAYS_OF_READS if method == "GET" else _WAYS_OF_WRITES)
     ]
 
 
@@ -67,4 +67,4 @@ def _lags(world: World) -> Iterator[Action]:
     quiet_at = world.plan.quiet_at
     later = [each.time for each in world.record.commits if crashed_at < each.time < quiet_at]
     for time in sorted({round(each, 3) for each in later})[:OFFSETS]:
-        yield Action("hold-watch", at=time - _JUST_BEFORE, seconds=_LAG)
+        yield Action("hold-watch", at=time - _JUST_BEFORE, seconds=_LAG_SECONDS)

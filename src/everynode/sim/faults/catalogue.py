@@ -21,7 +21,7 @@ from everynode.sim.plans.plan import Action
 
 Draw = Callable[[random.Random, float, int], Action]
 LONG: Final = 1800.0  # seconds; a plan with such a fault waits until it is over
-_FURTHEST: Final = 6  # events that a lagging replica is behind
+_MAX_BEHIND: Final = 6  # events that a lagging replica is behind
 _KINDS: Final = ("nodes", "pods", "controllerrevisions", "daemonsets")
 
 
@@ -144,7 +144,7 @@ def _delete_pod(rng: random.Random, at: float, nodes: int) -> Action:
 
 
 def _lagging(rng: random.Random, at: float, nodes: int) -> Action:
-    args = {"behind": rng.randint(1, _FURTHEST), "who": "controller-0"}
+    args = {"behind": rng.randint(1, _MAX_BEHIND), "who": "controller-0"}
     seconds = round(rng.uniform(5.0, 60.0), 2)
     return Action("lagging-replica", at=at, seconds=seconds, args=args)
 

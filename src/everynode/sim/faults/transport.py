@@ -23,8 +23,8 @@ from everynode.sim.history.record import RecordedRequest, WorldRecord
 from everynode.sim.plans.plan import Action
 
 _VERSION: Final = b'"resourceVersion":"'
-_LEAST: Final = 0.0002  # seconds of latency at least, each way
-_MORE: Final = 0.0028  # seconds of random latency on top
+_MIN_LATENCY: Final = 0.0002  # seconds of latency at least, each way
+_RANDOM_LATENCY: Final = 0.0028  # seconds of random latency on top
 _MAX_DELIVERIES: Final = 64  # deliveries remembered per watch
 # A decision is at most this many seconds older than its request.
 _MAX_DECISION_SECONDS: Final = 0.05
@@ -258,7 +258,7 @@ class FaultyTransport:
             raise TransportError("simulated: the server cannot be reached", sent=True)
 
     def _latency(self) -> float:
-        return _LEAST + _MORE * self._random.random()
+        return _MIN_LATENCY + _RANDOM_LATENCY * self._random.random()
 
     # --- What the process knows ------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from everynode.sim.faults.active import ActiveFaults
 from everynode.sim.faults.responses import status_body
 
 _MAX_REPEATABLE: Final = 20  # events that can be repeated
-_HOLDING: Final = 2.0  # seconds between two checks whether the watch is still held
-_TRAILING: Final = 0.2  # seconds between two checks of how far the watch lags
+_HOLD_INTERVAL: Final = 2.0  # seconds between two checks whether the watch is still held
+_LAG_INTERVAL: Final = 0.2  # seconds between two checks of how far the watch lags
 _HALF: Final = b'{"type":"MODIFIED","object":{"kind":"Pod","metad'
 _NAME: Final = re.compile(rb'"metadata":\{"name":"([^"]+)"')
 
@@ -117,7 +117,7 @@ class FaultyWatch:
             if pause <= 0:
                 return
             # In small steps, so that the wait ends soon after all faults are ended.
-            await self._transport.clock.sleep(min(pause, _HOLDING))
+            await self._transport.clock.sleep(min(pause, _HOLD_INTERVAL))
             if coalesce:
                 await self._coalesce()
 
@@ -127,7 +127,7 @@ class FaultyWatch:
             behind = self._faults.events_behind(self._transport.name)
             if len(self._events) > behind:
                 return
-            await self._transport.clock.sleep(_TRAILING)
+            await self._transport.clock.sleep(_LAG_INTERVAL)
             await self._take_pending()
 
     async def _take_pending(self) -> None:

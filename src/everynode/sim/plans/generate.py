@@ -33,7 +33,7 @@ RECOVERY_EVERY: Final = 20  # runs the recovery check after it has settled
 FRESH_EVERY: Final = 20  # is compared with a run that begins with its last spec
 HARMLESS_EVERY: Final = 20  # is one update with faults that must not cost a pod
 _PATIENCE: Final = 3600.0  # seconds within which the world must settle
-_DISTURBED: Final = 90.0  # seconds during which actions happen
+_ACTION_SECONDS: Final = 90.0  # seconds during which actions happen
 # Fractions of all seeds, or of those with hooks.
 _WITH_PROCESS_FAULTS: Final = 0.35
 _WITH_BUDGET: Final = 0.12
@@ -65,7 +65,7 @@ def generate_plan(seed: int) -> Plan:
     actions += _full_nodes(seed, nodes)
     actions += _skewed_clocks(seed, nodes)
     if hooked:
-        times = [rng.uniform(10.0, _DISTURBED) for _ in range(5)]
+        times = [rng.uniform(10.0, _ACTION_SECONDS) for _ in range(5)]
         actions += [Action("release-hooks", at=round(t, 2)) for t in times]
     ends = (each.at + (each.seconds if each.seconds >= LONG else 0.0) for each in actions)
     last = max(ends, default=0.0)
@@ -156,7 +156,7 @@ def _common_faults(rng: random.Random, nodes: int) -> list[Action]:
     found: list[Action] = []
     for fault in rng.sample(COMMON_FAULTS, rng.choice((0, 1, 2, 3, 4, 6))):
         for _ in range(rng.choice((1, 1, 2, 4))):
-            at = round(rng.uniform(0.0, _DISTURBED), 2)
+            at = round(rng.uniform(0.0, _ACTION_SECONDS), 2)
             action = fault.draw(rng, at, nodes)
             found.append(action)
             if action.args.get("gone"):
@@ -165,8 +165,8 @@ def _common_faults(rng: random.Random, nodes: int) -> list[Action]:
         # Finally the user rolls out a working image to all nodes.
         rolling = {"partition": 0, "paused": False, "selector": None}
         spec = {"updateStrategy": {"rollingUpdate": rolling}}
-        found.append(Action("apply", at=_DISTURBED + 4, args={"spec": spec}))
-        found.append(Action("set-image", at=_DISTURBED + 5, args={"image": "agent:v9"}))
+        found.append(Action("apply", at=_ACTION_SECONDS + 4, args={"spec": spec}))
+        found.append(Action("set-image", at=_ACTION_SECONDS + 5, args={"image": "agent:v9"}))
     return found
 
 
@@ -177,7 +177,7 @@ def _process_faults(seed: int, nodes: int) -> list[Action]:
         return []
     found: list[Action] = []
     for fault in rng.sample(PROCESS_FAULTS, rng.choice((1, 1, 2))):
-        times = [round(rng.uniform(0.0, _DISTURBED), 2) for _ in range(rng.choice((1, 1, 3)))]
+        times = [round(rng.uniform(0.0, _ACTION_SECONDS), 2) for _ in range(rng.choice((1, 1, 3)))]
         found += [fault.draw(rng, at, nodes) for at in times]
     return found
 
@@ -189,7 +189,7 @@ def _deletion_blockers(seed: int, nodes: int, *, hooked: bool) -> list[Action]:
     if rng.random() < _WITH_BUDGET:
         found.append(PROTECTED.draw(rng, round(rng.uniform(1.0, 20.0), 2), nodes))
         count = rng.choice((1, 2, 3))
-        times = [round(rng.uniform(3.0, _DISTURBED), 2) for _ in range(count)]
+        times = [round(rng.uniform(3.0, _ACTION_SECONDS), 2) for _ in range(count)]
         found += [DRAINED.draw(rng, at, nodes) for at in times]
     if rng.random() < _WITH_STUCK_PULL_PODS:
         found.append(STUCK_PULL_PODS.draw(rng, round(rng.uniform(1.0, 30.0), 2), nodes))
@@ -212,7 +212,7 @@ def _maintenance(seed: int, nodes: int) -> list[Action]:
     if rng.random() > _WITH_MAINTENANCE:
         return []
     found = rng.choices(MAINTENANCE_FAULTS, k=rng.choice((1, 2, 4)))
-    return [each.draw(rng, round(rng.uniform(0.0, _DISTURBED), 2), nodes) for each in found]
+    return [each.draw(rng, round(rng.uniform(0.0, _ACTION_SECONDS), 2), nodes) for each in found]
 
 
 def _full_nodes(seed: int, nodes: int) -> list[Action]:
@@ -223,7 +223,7 @@ def _full_nodes(seed: int, nodes: int) -> list[Action]:
     count = rng.choice((1, 2, 4))
     found = [FULL_NODE.draw(rng, round(rng.uniform(0.0, 40.0), 2), nodes) for _ in range(count)]
     for cpu in rng.choice((("100m",), ("250m",), ("100m", "500m"), ("500m", "100m"))):
-        at = round(rng.uniform(3.0, _DISTURBED), 2)
+        at = round(rng.uniform(3.0, _ACTION_SECONDS), 2)
         found.append(Action("set-requests", at=at, args={"cpu": cpu}))
     return found
 
@@ -233,18 +233,18 @@ def _skewed_clocks(seed: int, nodes: int) -> list[Action]:
     rng = random.Random(f"{seed}/node clocks")
     if rng.random() > _WITH_SKEWED_CLOCKS:
         return []
-    times = [round(rng.uniform(0.0, _DISTURBED), 2) for _ in range(rng.choice((1, 1, 2)))]
+    times = [round(rng.uniform(0.0, _ACTION_SECONDS), 2) for _ in range(rng.choice((1, 1, 2)))]
     return [SKEWED_CLOCK.draw(rng, at, nodes) for at in times]
 
 
 def _unanswered_hooks(rng: random.Random) -> list[Action]:
     """From some time on no hook is answered; then the user may roll back or remove the hook."""
-    at = round(rng.uniform(3.0, _DISTURBED - 30.0), 2)
-    found = [Action("hold-hooks", at=at, seconds=10.0 * _DISTURBED)]
+    at = round(rng.uniform(3.0, _ACTION_SECONDS - 30.0), 2)
+    found = [Action("hold-hooks", at=at, seconds=10.0 * _ACTION_SECONDS)]
     if rng.random() < 0.5:
         rollback = {"image": "agent:v1"}
-        found.append(Action("set-image", at=_DISTURBED + 1.0, args=rollback))
+        found.append(Action("set-image", at=_ACTION_SECONDS + 1.0, args=rollback))
     if rng.random() < 0.7:
         spec = {"lifecycle": None}
-        found.append(Action("apply", at=_DISTURBED + 2.0, args={"spec": spec}))
+        found.append(Action("apply", at=_ACTION_SECONDS + 2.0, args={"spec": spec}))
     return found
