@@ -136,7 +136,6 @@ COVERED_BY = {
     "controller/executor.py": "controller/test_reconcile.py",
     "controller/requests.py": "controller/test_reconcile.py",
     "dashboard/actions.py": "cli/test_dashboard.py",
-    "dashboard/answers.py": "cli/test_dashboard.py",
     "dashboard/cells.py": "dashboard/test_model.py",
     "dashboard/feed.py": "cli/test_dashboard.py",
     "dashboard/server.py": "cli/test_dashboard.py",

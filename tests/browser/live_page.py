@@ -14,7 +14,7 @@ from everynode.cli.access.options import ClusterOptions
 from everynode.dashboard.server import Dashboard, serve
 from everynode.kube import verbs
 from everynode.kube.client import Client
-from everynode.kube.resources import ADVANCED
+from everynode.kube.resources import ADVANCED, REVISIONS
 from tests.browser.chromium import Page, chromium
 from tests.support.commands import started
 from tests.support.stage import daemonset
@@ -80,6 +80,13 @@ class LivePage:
         made["spec"]["template"]["spec"]["containers"][0]["image"] = image
         body = {"spec": {key: made["spec"][key] for key in ("updateStrategy", "template")}}
         await self._client.write(verbs.patch(ADVANCED, "agent", body, namespace="default"), bytes)
+
+    async def annotate(self, cause: str) -> None:
+        """Write a change cause to the newest revision."""
+        listed = await self._client.read(verbs.list_page(REVISIONS), json.loads)
+        newest = max(listed["items"], key=lambda each: each["revision"])["metadata"]["name"]
+        body = {"metadata": {"annotations": {"kubernetes.io/change-cause": cause}}}
+        await self._client.write(verbs.patch(REVISIONS, newest, body, namespace="default"), bytes)
 
     async def stored(self) -> Any:
         """Return the set as `kubectl get -o json` prints it."""

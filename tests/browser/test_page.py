@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,6 +30,68 @@ VIOLATIONS = (
     "axe.run().then((found) => found.violations.map((each) => "
     "each.id + ': ' + each.nodes.map((node) => node.html).join(' ')))"
 )
+
+
+CONTROLS = """({
+  group: document.querySelector('.card-extra select').value,
+  states: [...document.querySelectorAll('.legend [aria-pressed=true]')]
+    .map((each) => each.dataset.state),
+  find: document.querySelector('input[type=search]').value,
+  table: document.querySelector('details').open,
+  time: Math.round(document.querySelector('input[type=range]').value),
+})"""
+# The names of the cells that a key leads to from the first or the last one; down, from each one.
+WALK = """(() => {
+  const list = document.querySelector('.grid-list');
+  const press = (key) => list.dispatchEvent(new KeyboardEvent('keydown', { key }));
+  const label = () => document.querySelector('.grid-cell').getAttribute('aria-label');
+  const name = () => label().split(',')[0];
+  const seen = new Set();
+  const walk = (key) => {
+    for (let before = ''; before !== name(); press(key)) {
+      before = name();
+      seen.add(before);
+    }
+  };
+  list.focus();
+  press('KEY' === 'ArrowLeft' ? 'End' : 'Home');
+  if ('KEY' !== 'ArrowDown') walk('KEY');
+  const starts = 'KEY' === 'ArrowDown' ? 40 : 0;
+  for (let step = 0; step < starts; step += 1) {
+    press('Home');
+    for (let right = 0; right < step; right += 1) press('ArrowRight');
+    walk('KEY');
+  }
+  return [...seen];
+})()"""
+SPOKEN = """new Promise((done) => {
+  let told = 0;
+  const regions = [...document.querySelectorAll('[aria-live], [role=status], [role=alert]')];
+  const watch = new MutationObserver((changes) => { told += changes.length; });
+  const all = { childList: true, characterData: true, subtree: true };
+  for (const region of regions) watch.observe(region, all);
+  const slider = document.querySelector('input[type=range]');
+  let step = 0;
+  const go = () => {
+    step += 1;
+    slider.value = (slider.max * step) / 40;
+    slider.dispatchEvent(new Event('input'));
+    if (step < 40) requestAnimationFrame(go);
+    else setTimeout(() => done(told), 100);
+  };
+  go();
+})"""
+ALIKE = """import('/page/cells.js').then(({ drawCell }) => {
+  const drawn = [...Array(9).keys()].map((state) => {
+    const canvas = new OffscreenCanvas(6, 6);
+    const context = canvas.getContext('2d');
+    drawCell(context, state, 0, 0, 6, '#000');
+    return [...context.getImageData(0, 0, 6, 6).data].filter((_, at) => at % 4 === 3);
+  });
+  const apart = (a, b) => a.reduce((sum, each, at) => sum + Math.abs(each - b[at]), 0) / 255;
+  return drawn.flatMap((one, first) => drawn.map((two, second) => [first, second, apart(one, two)]))
+    .filter(([first, second, distance]) => first < second && distance < 3);
+})"""
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +149,42 @@ async def test_a_recording_plays_from_disk(recording: Path, tmp_path: Path) -> N
         assert page.complaints == []
 
 
+async def test_the_url_holds_the_whole_state_of_the_page(recording: Path, tmp_path: Path) -> None:
+    query = (
+        "group=topology.kubernetes.io%2Fzone&states=1%2C5&find=node-00&node=node-0040"
+        "&tab=table&t=30.0"
+    )
+    async with browser(tmp_path) as page:
+        await page.open(f"file://{recording}#/?{query}")
+        await page.wait("document.querySelector('.story h3').textContent === 'node-0040'")
+        assert await page.run(CONTROLS) == {
+            "group": "topology.kubernetes.io/zone",
+            "states": ["1", "5"],
+            "find": "node-00",
+            "table": True,
+            "time": 30,
+        }
+        # What is chosen on the page gets into the URL, and what was in it stays.
+        await page.run("document.querySelector('.legend [data-state=\"5\"]').click()")
+        assert await page.run("location.hash") == "#/?" + query.replace("1%2C5", "1")
+
+
+async def test_arrow_keys_reach_every_cell_and_live_regions_are_quiet(
+    recording: Path, tmp_path: Path
+) -> None:
+    async with browser(tmp_path) as page:
+        for group in ("", "group=topology.kubernetes.io%2Fzone"):
+            await page.open(f"file://{recording}#/?{group}")
+            await page.wait("document.querySelector('.grid canvas').height > 0")
+            for key in ("ArrowRight", "ArrowLeft", "ArrowDown"):
+                reached = await page.run(WALK.replace("KEY", key))
+                assert len(reached) == 40, (group, key)
+            assert await page.run("getComputedStyle(document.querySelector('.grid-cell')).display")
+        # Forty steps of a rollout are one sentence for those who listen.
+        assert await page.run(SPOKEN) <= 1
+        assert page.complaints == []
+
+
 async def test_a_rollout_is_seen_from_canary_to_undo(tmp_path: Path) -> None:
     async with live_page(tmp_path) as live:
         page = live.page
@@ -120,6 +219,14 @@ async def test_a_rollout_is_seen_from_canary_to_undo(tmp_path: Path) -> None:
         assert (await live.stored())["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 3
         await page.wait(counted(5, 6))
         assert [url for url in page.requests if TOKEN in url] == []
+        assert [url for url in page.requests if not url.startswith(live.address)] == []
+        # What others wrote into the cluster is text.
+        await live.annotate(TURNED)
+        await page.wait(f"document.querySelector('.cause').textContent === {json.dumps(SHOWN)}")
+        assert await page.run("document.querySelectorAll('main img, main script').length") == 0
+        assert await page.run("document.title") != "taken"
+        # No state is told by its colour alone: drawn in one colour, all shapes differ.
+        assert await page.run(ALIKE) == []
         assert page.complaints == []
 
 

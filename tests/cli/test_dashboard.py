@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +20,7 @@ from everynode.cli.access.options import ClusterOptions
 from everynode.cli.dashboard import command
 from everynode.cli.nodes import command as nodes_command
 from everynode.dashboard.cells import CellState
-from everynode.dashboard.feed import Feed
+from everynode.dashboard.feed import MAX_VIEWERS, Feed
 from everynode.dashboard.server import MAX_CONNECTIONS, Dashboard, serve
 from everynode.kube import verbs
 from everynode.kube.client import Client
@@ -24,6 +28,7 @@ from everynode.kube.resources import ADVANCED, REVISIONS
 from tests.cli.conftest import EXPECTED
 from tests.cli.test_up import ask
 from tests.support.commands import Up, started, typed
+from tests.support.processes import listening
 from tests.support.stage import daemonset
 
 Object = dict[str, Any]
@@ -208,6 +213,49 @@ async def test_connections_are_bounded_and_those_that_are_there_go_on(rollouts: 
                 writer.close()
 
 
+async def test_viewers_are_bounded_and_those_that_are_there_go_on(rollouts: Up) -> None:
+    path = "/api/set/ads/default/done/stream"
+    async with viewing(rollouts) as viewer, contextlib.AsyncExitStack() as others:
+        for _ in range(MAX_VIEWERS):
+            events = await others.enter_async_context(viewer.stream(path))
+            assert (await anext(events))["event"] == "snapshot"
+        status, said = await viewer.get(path)
+        assert (status, said["help"]) == (503, "close another page")
+        assert (await viewer.get("/api/sets"))[0] == 200
+        await others.aclose()
+        async with viewer.stream(path) as events:
+            assert (await anext(events))["event"] == "snapshot"
+
+
+def test_it_listens_on_loopback_alone_and_opens_the_browser_unless_told_not_to(
+    rollouts: Up, tmp_path: Path
+) -> None:
+    opened, browser = tmp_path / "opened", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    for options in (["--no-browser"], []):
+        assert not opened.exists()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "everynode", "dashboard", *options],
+            env={**os.environ, "KUBECONFIG": str(rollouts.kubeconfig), "BROWSER": f"{browser} %s"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().removeprefix("dashboard at ").partition(";")[0]
+            assert [f"http://{each.host}:{each.port}/" for each in listening(process.pid)] == [
+                address
+            ]
+            if not options:
+                while not opened.exists() or not opened.read_text():
+                    assert process.poll() is None
+                assert opened.read_text().strip() == address
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
 @pytest.fixture
 def changing(tmp_path: Path) -> Iterator[Up]:
     """A cluster without nodes, and a set of two revisions."""
@@ -299,6 +347,8 @@ async def test_actions_need_the_token_and_the_page_s_own_origin(rollouts: Up) ->
                 status, said = await viewer.post(f"{HELD}/{step}?token=0123", body, **headers)
                 assert status == expected, headers
                 assert said["help"], headers
+        status, said = await viewer.post(f"{HELD}/preview", {"action": "x" * 100_000}, **TOKEN)
+        assert (status, bool(said["help"])) == (413, True)
     async with viewing(rollouts) as viewer:
         status, said = await viewer.post(f"{HELD}/preview", body, **TOKEN)
         assert (status, said["error"]) == (405, "this dashboard only shows")

@@ -98,6 +98,13 @@ def test_a_wrong_context_ends_it(tmp_path: Path) -> None:
     assert said == f"the kubeconfig asks for context 'there'; there are: here (in {path})"
 
 
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]", "10.0.0.1", "localhost.example"])
+def test_the_page_is_served_on_loopback_alone(host: str) -> None:
+    result = CliRunner().invoke(command, ["--dashboard-address", f"{host}:8082"])
+    assert result.exit_code != 0
+    assert "127.0.0.1:8082 and reach it by kubectl port-forward" in str(result.exception)
+
+
 def test_an_address_that_makes_no_sense_ends_it(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, "https://127.0.0.1:1")
     result = CliRunner().invoke(command, ["--kubeconfig", path, "--health-address", "here"])

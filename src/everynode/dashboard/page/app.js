@@ -1,6 +1,6 @@
 // Starts the page: a recording that stands in it is played; without one it shows the cluster live.
 
-import { el } from './dom.js';
+import { el, renderOnChange } from './dom.js';
 import { Fleet } from './model.js';
 import { ask, setPath, Stream } from './live.js';
 import { LiveFacts } from './live_facts.js';
@@ -69,18 +69,23 @@ class Live {
   #signIn({ message, help }) {
     this.stream?.close();
     keep('');
-    this.banner.replaceChildren();
+    this.#warn(null);
     this.place.replaceChildren(el('div', { class: 'card sign-in' }, el('h1', {}, 'Sign in'), tokenForm(message, help, () => this.#begin())));
     this.place.querySelector('input').focus();
   }
 
   #trouble = (trouble) => {
     if (trouble?.status === 401) this.#signIn(trouble);
-    else this.banner.replaceChildren(...(trouble ? [problem(trouble)] : []));
+    else this.#warn(trouble);
     if (trouble && trouble.status && trouble.status !== 401 && !this.show) {
       this.place.replaceChildren(el('p', { class: 'hint' }, el('a', { href: '#/' }, 'All rollouts')));
     }
   };
+
+  /** Show what is wrong; read out when that changes, not at every attempt. */
+  #warn(trouble) {
+    renderOnChange(this.banner, trouble && [trouble.message, trouble.help], () => (trouble ? problem(trouble) : []));
+  }
 
   /** Open what the URL says; who has come by a link goes on at the beginning of it. */
   #open(route, follows = false) {
