@@ -65,6 +65,18 @@ def test_the_pace_counts_the_nodes_that_are_still_to_come(rollouts: Up) -> None:
     assert f"pace         {3 * 60 / forecast['seconds']:.1f} nodes" in printed(rollouts, *asked)
 
 
+def test_a_first_installation_in_a_built_in_priority_class(rollouts: Up, tmp_path: Path) -> None:
+    manifest = daemonset("fresh", template={"spec": {"priorityClassName": "system-node-critical"}})
+    path = tmp_path / "fresh.yaml"
+    path.write_text(yaml.safe_dump(manifest))
+    assert "the new version runs on all 5 nodes." in printed(rollouts, "-f", str(path))
+    manifest["spec"]["template"]["spec"]["priorityClassName"] = "system-unknown"
+    path.write_text(yaml.safe_dump(manifest))
+    text = printed(rollouts, "-f", str(path))
+    assert "Does not begin: the API server refuses a pod of the new version" in text
+    assert "no PriorityClass with name system-unknown was found" in text
+
+
 def test_programs_get_every_field(rollouts: Up) -> None:
     asked = ("held", "--set-image", "agent=a:3", "--partition", "0")
     document = json.loads(printed(rollouts, *asked, "-o", "json"))

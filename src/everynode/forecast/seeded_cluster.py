@@ -27,7 +27,7 @@ from everynode.forecast.transport import BEHAVIOUR
 from everynode.inspect.stored_objects import StoredObjects
 from everynode.kube import verbs
 from everynode.kube.client import Client
-from everynode.kube.errors import AlreadyExists
+from everynode.kube.errors import AlreadyExists, Invalid
 from everynode.kube.resources import NAMESPACES, Resource
 from everynode.kube.watch.decode import Decoder
 from everynode.sim.plans.plan import Timing
@@ -166,8 +166,8 @@ class Seeding:
     async def _create(self, resource: Resource, body: Object, *, namespace: str = "") -> None:
         try:
             await self._client.write(verbs.create(resource, body, namespace=namespace), bytes)
-        except AlreadyExists:
-            return
+        except (AlreadyExists, Invalid):
+            return  # it is built in, or the pods that refer to it will be refused
 
 
 def _name_images_as_written(pod: Object) -> None:
