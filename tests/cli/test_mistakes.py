@@ -167,7 +167,11 @@ MISTAKES = [
     ("simulate -f pod.yaml", 1, "everynode: pod.yaml holds no DaemonSet"),
     # Plans.
     ("plan", 2, "Error: give the NAME of a DaemonSet, or a manifest with -f FILE"),
-    ("plan done -f pod.yaml", 2, "Error: give the NAME of a DaemonSet, or a manifest with -f FILE"),
+    (
+        "plan done -f pod.yaml",
+        2,
+        "Error: give the NAME of a DaemonSet, or a manifest with -f FILE, not both",
+    ),
     ("plan nosuch", 1, NO_SUCH),
     ("plan -f pod.yaml", 1, "everynode: pod.yaml holds no DaemonSet"),
     ("plan -f two.yaml", 1, "everynode: two.yaml holds 2 DaemonSets (a, b): plan one at a time"),

@@ -41,6 +41,11 @@ def test_the_picture_of_a_rollout_that_waits(rollouts: Up) -> None:
     ]
 
 
+def test_what_is_held_names_the_command_that_lets_it_go_on(rollouts: Up) -> None:
+    text = typed(command, rollouts, "held").stdout
+    assert text.endswith("next: everynode partition ads/held 0\n")
+
+
 def test_a_rollout_that_is_done_as_far_as_declared_is_no_failure(rollouts: Up) -> None:
     for name in ("done", "held", "ds/net"):
         assert typed(command, rollouts, name).exit_code == 0

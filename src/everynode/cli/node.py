@@ -73,7 +73,9 @@ def slow(*, node: str, factor: float, kubeconfig: str, context: str) -> None:
     everynode node slow node-0001 10
     """
     words = {"slow": f"{factor:g}"}
-    _annotate((node,), words, f"slower by {factor:g}", kubeconfig=kubeconfig, context=context)
+    _annotate(
+        (node,), words, f"takes {factor:g} times as long", kubeconfig=kubeconfig, context=context
+    )
 
 
 @command.command(short_help="Let a node run short of memory, disk or process ids.")

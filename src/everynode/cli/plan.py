@@ -70,7 +70,8 @@ def command(*, access: ClusterOptions, output: str, **options: Any) -> None:
     For a pull request:    everynode plan -f agent.yaml --html plan.html
     """
     if bool(name := options.pop("name")) == bool(file := options.pop("file")):
-        raise click.UsageError("give the NAME of a DaemonSet, or a manifest with -f FILE")
+        either = "give the NAME of a DaemonSet, or a manifest with -f FILE"
+        raise click.UsageError(f"{either}, not both" if name else either)
     # Late, as all that --help does not need.
     from everynode.cli.planning.run import PlanOptions, print_plan
     from everynode.log import logging_disabled

@@ -104,3 +104,11 @@ def test_one_line_has_the_numbers_that_are_not_zero() -> None:
     assert one_line(MANY) == (
         "ads/agent progressing: 500 of 1000 updated, 900 available, 5 waiting, 5 ImagePullBackOff"
     )
+
+
+def test_a_paused_rollout_names_the_command_that_resumes_it() -> None:
+    paused = msgspec.structs.replace(
+        fleet(("a", NodeStanding.HELD, 2)), state=RolloutState.PAUSED, missing=()
+    )
+    lines = fleet_picture(paused, Style(io.StringIO()), NOW, where=" -n system")
+    assert lines[-1] == "  next: everynode resume ads/agent -n system"

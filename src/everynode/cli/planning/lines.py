@@ -143,7 +143,9 @@ def _forecast(answer: Answer) -> Iterator[Line]:
         yield text, {"bold": True, "fg": "red"}
         yield f"Without that: {summary(found)}", {}
     else:
-        yield summary(found), {"bold": True, "fg": ending_colour(found)}
+        unchanged = found.ending == "unchanged"
+        text = "Nothing changes on any node." if unchanged else summary(found)
+        yield text, {"bold": True, "fg": ending_colour(found)}
     for action, reason, count in islice(answer.groups, _MAX_GROUPS):
         yield f"  {action:<12} {format_count(count, 'node')}: {reason}", {}
     if len(answer.groups) > _MAX_GROUPS:

@@ -229,8 +229,21 @@ def _closing(fleet: FleetView, style: Style, where: str) -> list[str]:
     lines = []
     if fleet.state in _EXPLANATIONS:
         lines += ["", f"{_INDENT}{fleet.state.value}: {_EXPLANATIONS[fleet.state]}"]
-    first = next((names[0] for names in fleet.waiting.values()), None)
-    if first is not None:
-        lines.append(f"{_INDENT}next: everynode why {first} {fleet.ds.short_name}{where}")
+    command = _next_command(fleet)
+    if command:
+        lines.append(f"{_INDENT}next: everynode {command}{where}")
     lines += [style.paint(line, "yellow") for line in permission_lines(fleet.missing)]
     return lines
+
+
+def _next_command(fleet: FleetView) -> str:
+    """Return the command that says more, or lets the update go on; empty if there is none."""
+    name = fleet.ds.short_name
+    first = next((names[0] for names in fleet.waiting.values()), None)
+    if first is not None:
+        return f"why {first} {name}"
+    if fleet.state is RolloutState.PAUSED:
+        return f"resume {name}"
+    if fleet.state is RolloutState.HELD and fleet.ds.strategy.partition.value:
+        return f"partition {name} 0"
+    return ""
