@@ -126,6 +126,7 @@ COVERED_BY = {
     "cli/serving/up.py": "cli/test_up.py",
     "cli/terminal/output.py": "cli/test_get.py",
     "cli/terminal/style.py": "cli/terminal/test_table.py",
+    "components/annotations.py": "components/kubelet/test_nodes.py",
     "components/informers.py": "components/controllers/test_garbage_collector.py",
     "components/kubelet/admission.py": "components/kubelet/test_kubelet.py",
     "components/kubelet/container.py": "components/kubelet/test_pod.py",

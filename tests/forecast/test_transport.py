@@ -6,9 +6,10 @@ from typing import Any
 from everynode.api import keys
 from everynode.apiserver.transport.local import LocalTransport
 from everynode.apiserver.verbs.dispatch import Api
+from everynode.components.annotations import BEHAVIOUR
 from everynode.forecast.preinstalled_pods import PreinstalledPods
 from everynode.forecast.rollout_tracker import RolloutTracker
-from everynode.forecast.transport import BEHAVIOUR, ForecastTransport
+from everynode.forecast.transport import ForecastTransport
 from everynode.kube import verbs
 from everynode.kube.requests import Request, Response
 from everynode.kube.resources import ADVANCED, EVENTS, NODES, PODS

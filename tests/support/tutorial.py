@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from everynode.components.objects import ANNOTATION_PREFIX
+from everynode.components.annotations import PREFIX
 from tests.support.paths import ROOT
 
 _NODE_LIFECYCLE: Final = "node.kubernetes.io/"  # taints of the node controller, which come and go
@@ -267,7 +267,7 @@ def describe_cluster(kubeconfig: Path) -> set[str]:
         found |= {
             f"{name} annotation {key}"
             for key in node["metadata"].get("annotations", {})
-            if key.startswith(ANNOTATION_PREFIX)
+            if key.startswith(PREFIX)
         }
         found |= {
             f"{name} taint {taint['key']}"

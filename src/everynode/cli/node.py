@@ -10,7 +10,7 @@ import click
 from everynode.api.keys import NODE_LIFECYCLE
 from everynode.cli.access.option_order import CommandGroup
 from everynode.cli.access.options import connection_options
-from everynode.components.objects import ANNOTATION_PREFIX
+from everynode.components.annotations import PREFIX
 
 if TYPE_CHECKING:
     from everynode.kube.client import Client
@@ -226,7 +226,7 @@ def _annotate(
     kubeconfig: str,
     context: str,
 ) -> None:
-    annotations = {f"{ANNOTATION_PREFIX}{key}": value for key, value in words.items()}
+    annotations = {f"{PREFIX}{key}": value for key, value in words.items()}
 
     async def annotate_all(client: Client) -> None:
         from everynode.cli.serving import simulated_nodes  # late, as --help needs none of it

@@ -23,9 +23,18 @@ from everynode.api.objects import (
     Taint,
     Toleration,
 )
+from everynode.components.annotations import (
+    BEHAVIOUR,
+    BOOT,
+    CLOCK,
+    NOT_READY,
+    PRESSURE,
+    SHUTDOWN,
+    SLOW,
+    STOPPED,
+)
 from everynode.kube.watch.decode import InternTable
 
-ANNOTATION_PREFIX: Final = "sim.everynode.io/"
 Amounts = dict[str, str | int | float]
 
 
@@ -56,9 +65,7 @@ class PartialObjectMetadata(Partial, frozen=True):
     metadata: PartialMeta
 
 
-class FullPodAnnotations(
-    objects.PodAnnotations, frozen=True, rename={"behaviour": f"{ANNOTATION_PREFIX}behaviour"}
-):
+class FullPodAnnotations(objects.PodAnnotations, frozen=True, rename={"behaviour": BEHAVIOUR}):
     """The annotations of a pod, with the one that overrides its simulated behaviour."""
 
     behaviour: str = ""
@@ -178,13 +185,13 @@ class NodeAnnotations(
     frozen=True,
     gc=False,
     rename={
-        "stopped": f"{ANNOTATION_PREFIX}stopped",
-        "slow": f"{ANNOTATION_PREFIX}slow",
-        "pressure": f"{ANNOTATION_PREFIX}pressure",
-        "not_ready": f"{ANNOTATION_PREFIX}not-ready",
-        "boot": f"{ANNOTATION_PREFIX}boot",
-        "clock": f"{ANNOTATION_PREFIX}clock",
-        "shutdown": f"{ANNOTATION_PREFIX}shutdown",
+        "stopped": STOPPED,
+        "slow": SLOW,
+        "pressure": PRESSURE,
+        "not_ready": NOT_READY,
+        "boot": BOOT,
+        "clock": CLOCK,
+        "shutdown": SHUTDOWN,
     },
 ):
     """The annotations of a node that control its simulated kubelet."""

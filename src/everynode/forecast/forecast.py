@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from everynode.api.validation import validate_daemonset, validate_update
+from everynode.components.annotations import STOPPED
 from everynode.components.run import ComponentOptions
 from everynode.forecast.answer import Forecast, ForecastError, Object
 from everynode.forecast.played_rollout import (
@@ -30,7 +31,6 @@ from everynode.sim.engine.loop import SimLoop
 from everynode.sim.plans.plan import Timing
 
 _INSTALL_TIMEOUT: Final = 3600.0
-_STOPPED: Final = "sim.everynode.io/stopped"
 
 
 class FailHow(enum.StrEnum):
@@ -166,7 +166,7 @@ class _InventedRollout(PlayedRollout):
         names = sorted(self._random.sample(sorted(self._tracker.pods), count))
         for name in names:
             await self._write(
-                verbs.patch(NODES, name, {"metadata": {"annotations": {_STOPPED: "true"}}})
+                verbs.patch(NODES, name, {"metadata": {"annotations": {STOPPED: "true"}}})
             )
         while any(self._tracker.nodes()[name].ready != "Unknown" for name in names):
             await self._clock.sleep(POLL_INTERVAL)

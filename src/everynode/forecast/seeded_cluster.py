@@ -19,11 +19,10 @@ from everynode.api.revision_data import decode_revision_data
 from everynode.apiserver.resources.nodes import NodeStrategy
 from everynode.apiserver.resources.pods import PodStrategy
 from everynode.apiserver.storage.store import Store
-from everynode.components.objects import ANNOTATION_PREFIX
+from everynode.components.annotations import BEHAVIOUR, NOT_READY, STOPPED
 from everynode.decide.node.availability import is_ready
 from everynode.decide.node.maintenance import is_set_aside
 from everynode.forecast.seeded_pod import describe_pod
-from everynode.forecast.transport import BEHAVIOUR
 from everynode.inspect.stored_objects import StoredObjects
 from everynode.kube import verbs
 from everynode.kube.client import Client
@@ -34,8 +33,6 @@ from everynode.sim.plans.plan import Timing
 
 Object = dict[str, Any]
 
-_STOPPED: Final = f"{ANNOTATION_PREFIX}stopped"
-_NOT_READY: Final = f"{ANNOTATION_PREFIX}not-ready"
 _SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _PRIORITY_CLASSES: Final = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
@@ -98,10 +95,10 @@ class Seeding:
             self._take_room(node.name, whole)
             if is_set_aside(node):
                 silent.append(node.name)
-                whole["metadata"]["annotations"] = {_STOPPED: "true"}
+                whole["metadata"]["annotations"] = {STOPPED: "true"}
             elif node.ready != "True":
                 not_ready.add(node.name)
-                whole["metadata"]["annotations"] = {_NOT_READY: "true"}
+                whole["metadata"]["annotations"] = {NOT_READY: "true"}
             self._store.put(collection, whole, fields=_node_fields(whole))
         failing = frozenset(
             pod.node for pod in map(_decode_pod, self._objects.pods) if not is_ready(pod)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from everynode.api import keys
 from everynode.api.objects import Pod
+from everynode.components.annotations import BEHAVIOUR
 from everynode.forecast.preinstalled_pods import PreinstalledPods
 from everynode.forecast.rollout_tracker import RolloutTracker
 from everynode.kube import verbs
@@ -18,7 +19,6 @@ from everynode.kube.requests import Request, Response
 from everynode.kube.transport import Stream, Transport
 from everynode.kube.watch.decode import Decoder
 
-BEHAVIOUR: Final = "sim.everynode.io/behaviour"
 _HASH: Final = keys.REVISION_HASH.encode()
 _LIFECYCLE: Final = keys.LIFECYCLE_STATE.encode()
 _json: Final = msgspec.json.Decoder(dict[str, Any]).decode

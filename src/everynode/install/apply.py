@@ -12,6 +12,7 @@ import msgspec
 from everynode.clock import Clock
 from everynode.errors import UserError, one_line
 from everynode.install.metadata import FIELD_MANAGER, Object, is_ours
+from everynode.install.rbac import RBAC_GROUP
 from everynode.install.takeover import is_kruise_crd, take_over
 from everynode.kube import verbs
 from everynode.kube.client import Client
@@ -27,7 +28,6 @@ from everynode.kube.resources import CRDS, NAMESPACES, Resource
 
 ESTABLISHED_TIMEOUT: Final = 60.0
 _POLL_INTERVAL: Final = 0.2
-_RBAC: Final = "rbac.authorization.k8s.io"
 RESOURCES: Final = {
     resource.kind: resource
     for resource in (
@@ -35,10 +35,10 @@ RESOURCES: Final = {
         NAMESPACES,
         Resource("", "v1", "serviceaccounts", "ServiceAccount"),
         Resource("", "v1", "resourcequotas", "ResourceQuota"),
-        Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False),
-        Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
-        Resource(_RBAC, "v1", "roles", "Role"),
-        Resource(_RBAC, "v1", "rolebindings", "RoleBinding"),
+        Resource(RBAC_GROUP, "v1", "clusterroles", "ClusterRole", namespaced=False),
+        Resource(RBAC_GROUP, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+        Resource(RBAC_GROUP, "v1", "roles", "Role"),
+        Resource(RBAC_GROUP, "v1", "rolebindings", "RoleBinding"),
         Resource(
             "flowcontrol.apiserver.k8s.io", "v1", "flowschemas", "FlowSchema", namespaced=False
         ),

@@ -13,7 +13,7 @@ from everynode.api.keys import KRUISE_GROUP, NATIVE_GROUP
 from everynode.install.metadata import Object, new_object, with_labels
 
 LEASE: Final = "everynode"
-_RBAC: Final = "rbac.authorization.k8s.io"
+RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +172,14 @@ def user_roles() -> list[Object]:
     edit = _role("ClusterRole", "everynode-daemonsets-edit", _EDIT)
     # The built-in edit includes view, and admin includes edit.
     return [
-        with_labels(view, {f"{_RBAC}/aggregate-to-view": "true"}),
-        with_labels(edit, {f"{_RBAC}/aggregate-to-edit": "true"}),
+        with_labels(view, {f"{RBAC_GROUP}/aggregate-to-view": "true"}),
+        with_labels(edit, {f"{RBAC_GROUP}/aggregate-to-edit": "true"}),
     ]
 
 
 def _role(kind: str, name: str, given: tuple[PolicyRule, ...], *, namespace: str = "") -> Object:
     return {
-        **new_object(f"{_RBAC}/v1", kind, name, namespace=namespace),
+        **new_object(f"{RBAC_GROUP}/v1", kind, name, namespace=namespace),
         "rules": [_as_object(rule) for rule in given],
     }
 
@@ -197,8 +197,8 @@ def _binding(
     kind: str, role: str, *, account_namespace: str, namespace: str = "", name: str = "everynode"
 ) -> Object:
     return {
-        **new_object(f"{_RBAC}/v1", kind, name, namespace=namespace),
-        "roleRef": {"apiGroup": _RBAC, "kind": role, "name": name},
+        **new_object(f"{RBAC_GROUP}/v1", kind, name, namespace=namespace),
+        "roleRef": {"apiGroup": RBAC_GROUP, "kind": role, "name": name},
         "subjects": [
             {"kind": "ServiceAccount", "name": "everynode", "namespace": account_namespace}
         ],

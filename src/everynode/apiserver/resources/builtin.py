@@ -23,6 +23,7 @@ from everynode.apiserver.resources.policies import (
     ResourceQuotaStrategy,
 )
 from everynode.apiserver.resources.rbac_and_config import (
+    RBAC_GROUP,
     ClusterRoleStrategy,
     ConfigMapStrategy,
     RoleBindingStrategy,
@@ -48,8 +49,8 @@ from everynode.apiserver.resources.workloads import (
 )
 from everynode.apiserver.verbs.scale import SCALE
 
-RBAC: Final = "rbac.authorization.k8s.io"
 _NO_DELETE_COLLECTION: Final = tuple(verb for verb in VERBS if verb != "deletecollection")
+_RBAC_V1: Final = f"{RBAC_GROUP}/v1"
 _CREATE: Final = ("create",)
 _CONNECT: Final = ("create", "get")
 
@@ -220,15 +221,15 @@ def _policies() -> tuple[Kind, ...]:
             subresources=(status_subresource("PodDisruptionBudget"),),
         ),
         _kind(
-            f"{RBAC}/v1",
+            _RBAC_V1,
             "ClusterRoleBinding",
             "clusterrolebindings",
             RoleBindingStrategy(),
             namespaced=False,
         ),
-        _kind(f"{RBAC}/v1", "ClusterRole", "clusterroles", ClusterRoleStrategy(), namespaced=False),
-        _kind(f"{RBAC}/v1", "RoleBinding", "rolebindings", RoleBindingStrategy()),
-        _kind(f"{RBAC}/v1", "Role", "roles", RoleStrategy()),
+        _kind(_RBAC_V1, "ClusterRole", "clusterroles", ClusterRoleStrategy(), namespaced=False),
+        _kind(_RBAC_V1, "RoleBinding", "rolebindings", RoleBindingStrategy()),
+        _kind(_RBAC_V1, "Role", "roles", RoleStrategy()),
         _kind(
             "apiextensions.k8s.io/v1",
             "CustomResourceDefinition",

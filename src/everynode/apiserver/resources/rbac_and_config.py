@@ -22,7 +22,7 @@ Object = dict[str, Any]
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
 _MAX_KEY_LENGTH: Final = 253
 _MAX_DATA_BYTES: Final = 1 << 20  # bytes
-_RBAC: Final = "rbac.authorization.k8s.io"
+RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 
 
 class SecretStrategy(ResourceStrategy):
@@ -153,7 +153,7 @@ class RoleBindingStrategy(ResourceStrategy):
         """Default the apiGroup of roleRef and subjects."""
         defaulted = {**obj}
         role = {**(defaulted.get("roleRef") or {})}
-        role["apiGroup"] = role.get("apiGroup") or _RBAC
+        role["apiGroup"] = role.get("apiGroup") or RBAC_GROUP
         defaulted["roleRef"] = role
         if defaulted.get("subjects"):
             defaulted["subjects"] = [_default_subject(subject) for subject in defaulted["subjects"]]
@@ -174,4 +174,4 @@ class RoleBindingStrategy(ResourceStrategy):
 def _default_subject(subject: Object) -> Object:
     if subject.get("apiGroup") or subject.get("kind") not in ("User", "Group"):
         return subject
-    return {**subject, "apiGroup": _RBAC}
+    return {**subject, "apiGroup": RBAC_GROUP}

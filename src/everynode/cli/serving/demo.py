@@ -17,8 +17,8 @@ from everynode.cli.demo import BUDGET, CANARIES
 from everynode.cli.serving.simulated_nodes import annotate_node
 from everynode.cli.terminal.node_grid import NodeGrid, NodeMark
 from everynode.clock import Clock, SystemClock
+from everynode.components.annotations import STOPPED
 from everynode.components.kubelet.behaviour import Behaviour
-from everynode.components.objects import ANNOTATION_PREFIX
 from everynode.components.run import ComponentOptions, Components
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.decide.fleet.conditions import PROGRESSING
@@ -37,7 +37,6 @@ _OLD, _NEW, _BAD = "agent:v1", "agent:v2", "agent:v3-crash-loop"  # the last fai
 # Simulated seconds: how long a picture stays, how long the bad version stays, and how
 # long a kubelet is silent before its node is reported as such (40 on a real cluster).
 _LOOK, _UNATTENDED, _SILENCE = 6.0, 16.0, 8.0
-_STOPPED: Final = f"{ANNOTATION_PREFIX}stopped"
 
 
 def manifest(nodes: int) -> dict[str, Any]:
@@ -210,7 +209,7 @@ class Demo:
         self._grid.title("3 Roll out", "to all nodes (partition: 0), one of which has gone silent")
         silent = sorted(observer.nodes.all())[self._nodes // 2]
         observer.silent = silent
-        await annotate_node(self._client, silent, {_STOPPED: "true"})
+        await annotate_node(self._client, silent, {STOPPED: "true"})
         await observer.wait_until(
             lambda: observer.nodes.all()[silent].ready == "Unknown", "a silent node is reported"
         )
@@ -220,7 +219,7 @@ class Demo:
         self.kept.append(("one silent node stops no other", seen, seen == self._nodes - 1))
         await self._pause(_LOOK)
         observer.silent = ""
-        await annotate_node(self._client, silent, {_STOPPED: None})
+        await annotate_node(self._client, silent, {STOPPED: None})
         await self._updated(self._nodes, "the node that was silent is updated")
         await self._pause(_LOOK)
 

@@ -14,12 +14,7 @@ WORDS are `fail=pull|crash|probe|exit|stuck|none`, `pull=SECONDS`, `start=SECOND
 `ready=SECONDS` and `stop=SECONDS`, in any order. A running container whose image changes to a
 `stuck` one keeps the image it has.
 
-Annotations of a node: `sim.everynode.io/stopped: "true"` stops its kubelet,
-`sim.everynode.io/slow: "5"` makes everything on it take five times as long,
-`sim.everynode.io/clock: "-60"` puts its clock a minute behind,
-`sim.everynode.io/not-ready: "true"` makes its kubelet report NotReady,
-`sim.everynode.io/pressure: memory` (or `disk`, `pid`) makes it report pressure and evict pods, and
-every new value of `sim.everynode.io/boot` reboots it: its containers end and start again.
+What annotations of a node do is in components/annotations.py.
 """
 
 from __future__ import annotations

@@ -8,6 +8,14 @@ import msgspec
 
 from everynode.api.objects import Pod
 from everynode.api.resources import parse_amounts
+from everynode.components.annotations import (
+    CLOCK,
+    NOT_READY,
+    PRESSURE,
+    SHUTDOWN,
+    SLOW,
+    STOPPED,
+)
 from everynode.kube import verbs
 from everynode.kube.requests import STRATEGIC_PATCH
 from everynode.kube.resources import NODES, PODS
@@ -15,14 +23,8 @@ from everynode.sim.actions.context import TAINT, Act, ActionContext
 from everynode.sim.history.record import NAMESPACE, RecordedNode
 from everynode.sim.plans.plan import Action
 
-# Annotations that set the behaviour of a simulated kubelet.
-_STOPPED: Final = "sim.everynode.io/stopped"
-_SLOW: Final = "sim.everynode.io/slow"
-_NOT_READY: Final = "sim.everynode.io/not-ready"
-_CLOCK: Final = "sim.everynode.io/clock"
-_PRESSURE: Final = "sim.everynode.io/pressure"
-_SHUTDOWN: Final = "sim.everynode.io/shutdown"
-BEHAVIOUR_ANNOTATIONS: Final = (_STOPPED, _SLOW, _NOT_READY, _PRESSURE, _SHUTDOWN)
+# The annotations of a node that are removed when the faults end.
+BEHAVIOUR_ANNOTATIONS: Final = (STOPPED, SLOW, NOT_READY, PRESSURE, SHUTDOWN)
 FILLER: Final = "filler"  # the label of foreign pods that fill a node, and how their names begin
 _EVICT_EVERY: Final = 5.0  # seconds until a refused eviction is retried
 
@@ -65,24 +67,24 @@ async def _replace_node(ctx: ActionContext, action: Action) -> None:
 
 async def _lose_node(ctx: ActionContext, action: Action) -> None:
     """A kubelet stops responding and comes back."""
-    await _annotate_for(ctx, action, {_STOPPED: "true"})
+    await _annotate_for(ctx, action, {STOPPED: "true"})
 
 
 async def _lose_zone(ctx: ActionContext, action: Action) -> None:
     for name, node in sorted(ctx.world.record.cluster.nodes.items()):
         zone = node.metadata.labels.get("topology.kubernetes.io/zone", "")
         if zone == action.args.get("zone", "zone-a"):
-            await ctx.tolerate_error(ctx.annotate_node(name, {_STOPPED: "true"}))
+            await ctx.tolerate_error(ctx.annotate_node(name, {STOPPED: "true"}))
 
 
 async def _find_nodes(ctx: ActionContext, action: Action) -> None:
     """All kubelets are back."""
     for name in sorted(ctx.world.record.cluster.nodes):
-        await ctx.tolerate_error(ctx.annotate_node(name, {_STOPPED: None}))
+        await ctx.tolerate_error(ctx.annotate_node(name, {STOPPED: None}))
 
 
 async def _unready_node(ctx: ActionContext, action: Action) -> None:
-    await _annotate_for(ctx, action, {_NOT_READY: "true"})
+    await _annotate_for(ctx, action, {NOT_READY: "true"})
 
 
 async def _skew_node(ctx: ActionContext, action: Action) -> None:
@@ -90,21 +92,21 @@ async def _skew_node(ctx: ActionContext, action: Action) -> None:
     by = float(action.args.get("by", 3600))
     record = ctx.world.record
     record.max_clock_lead = max(record.max_clock_lead, by)
-    await _annotate_for(ctx, action, {_CLOCK: str(by)})
+    await _annotate_for(ctx, action, {CLOCK: str(by)})
 
 
 async def _slow_node(ctx: ActionContext, action: Action) -> None:
-    await _annotate_for(ctx, action, {_SLOW: str(action.args.get("factor", 10))})
+    await _annotate_for(ctx, action, {SLOW: str(action.args.get("factor", 10))})
 
 
 async def _press_node(ctx: ActionContext, action: Action) -> None:
     """A node runs out of memory and evicts its pods."""
-    await _annotate_for(ctx, action, {_PRESSURE: "memory"})
+    await _annotate_for(ctx, action, {PRESSURE: "memory"})
 
 
 async def _shut_node_down(ctx: ActionContext, action: Action) -> None:
     """A node shuts down gracefully and comes back; older kubelets do not report the condition."""
-    await _annotate_for(ctx, action, {_SHUTDOWN: action.args.get("value", "true")})
+    await _annotate_for(ctx, action, {SHUTDOWN: action.args.get("value", "true")})
 
 
 async def _set_lifecycle(ctx: ActionContext, action: Action) -> None:

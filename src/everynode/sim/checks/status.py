@@ -26,9 +26,8 @@ from everynode.sim.checks.status_recount import (
 )
 from everynode.sim.history.record import Commit, WorldRecord
 
-_CLOCK_NOTICED_AFTER: Final = (
-    11.0  # seconds after which every controller has noticed that its clock was set
-)
+# Seconds after which every controller has noticed that its clock was set.
+_CLOCK_NOTICED_AFTER: Final = 11.0
 
 
 class StatusCounts(Check):
