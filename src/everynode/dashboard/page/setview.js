@@ -163,7 +163,7 @@ export class SetView {
   #renderChart(set) {
     const curve = this.facts.curve(set);
     const promised = set.budget.field === 'maxSurge' ? 0 : set.budget.promised; // a surge takes no pod down
-    const key = JSON.stringify([curve.history.length, curve.history.at(-1), curve.forecast?.at(-1), set.counts.desired, promised]);
+    const key = JSON.stringify([curve.history.length, curve.history.at(-1), curve.forecast?.at(-1), curve.pace?.at(-1), set.counts.desired, promised]);
     if (this.drawn === key) return;
     this.drawn = key;
     this.chart.show({ ...curve, desired: set.counts.desired, promised });
