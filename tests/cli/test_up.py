@@ -165,6 +165,21 @@ def test_a_kubeconfig_that_is_there_keeps_what_is_in_it(tmp_path: Path) -> None:
         assert yaml.safe_load(up.kubeconfig.read_text()) == mine
 
 
+def test_a_second_cluster_in_the_same_kubeconfig_says_that_it_replaces_the_first(
+    tmp_path: Path,
+) -> None:
+    with started(tmp_path, "--nodes", "0") as first:
+        server = yaml.safe_load(first.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+        with started(tmp_path, "--nodes", "0") as second:
+            assert second.stop() == (
+                0,
+                (
+                    f"warning: {first.kubeconfig} led to {server}, and leads to this cluster now; "
+                    "give each of two clusters a file with --kubeconfig\n"
+                ),
+            )
+
+
 def test_a_data_folder_keeps_the_cluster_and_is_used_by_one_at_a_time(tmp_path: Path) -> None:
     data = ("--nodes", "2", "--data", str(tmp_path / "data"))
     body = {"metadata": {"name": "kept"}, "data": {"key": "value"}}

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from everynode.cli.access.kubeconfig import add_cluster, check_writable, remove_cluster
+from everynode.cli.access.kubeconfig import (
+    add_cluster,
+    check_writable,
+    remove_cluster,
+    replaced_server,
+)
 from everynode.errors import UserError
 
 Object = dict[str, Any]
@@ -38,7 +43,9 @@ def test_a_new_file_has_the_cluster_as_its_current_one(tmp_path: Path) -> None:
 
 def test_a_second_time_replaces_the_first(tmp_path: Path) -> None:
     path = tmp_path / "config"
+    assert replaced_server(path, config()) == ""
     add_cluster(path, config("https://127.0.0.1:1"))
+    assert replaced_server(path, config()) == "https://127.0.0.1:1"
     assert add_cluster(path, config("https://127.0.0.1:2"))
     assert read(path)["clusters"] == config("https://127.0.0.1:2")["clusters"]
 

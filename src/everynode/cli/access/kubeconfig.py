@@ -30,6 +30,14 @@ def add_cluster(path: Path, config: Object) -> bool:
     return bool(merged["current-context"] == config["current-context"])
 
 
+def replaced_server(path: Path, config: Object) -> str:
+    """Return the server to which a file leads so far by the name of the cluster; may be empty."""
+    [name] = [entry["name"] for entry in config["clusters"]]
+    entries = [entry for entry in _read(path).get("clusters") or [] if entry.get("name") == name]
+    found = entries[0].get("cluster") if entries else None
+    return str(found.get("server", "")) if isinstance(found, dict) else ""
+
+
 def remove_cluster(path: Path, config: Object) -> str:
     """Remove what `add_cluster` added, unless the file now names another server; atomically.
 

@@ -26,7 +26,7 @@ from everynode.clock import Clock, SystemClock
 from everynode.components.kubelet.behaviour import Behaviour
 from everynode.components.run import ComponentOptions, Components
 from everynode.controller.run import Controller, ControllerOptions
-from everynode.errors import UserError, first_user_error
+from everynode.errors import UserError, first_user_error, replace_control_characters
 from everynode.kube.client import Client
 
 EXAMPLE: Final = Path("examples/01-first-daemonset.yaml")
@@ -62,6 +62,9 @@ async def _up(clock: Clock, options: UpOptions) -> None:
     removed = ""
     try:
         async with _start(clock, options) as server:
+            replaced = kubeconfigs.replaced_server(options.kubeconfig, server.kubeconfig)
+            if replaced not in ("", server.url):
+                click.echo(_what_was_replaced(options, replaced), err=True)
             current = kubeconfigs.add_cluster(options.kubeconfig, server.kubeconfig)
             try:
                 await _serve(server, clock, options, current=current)
@@ -137,6 +140,13 @@ def _what_next(options: UpOptions, *, current: bool) -> str:
     if FIRST_PAGE.is_file():
         lines += [f"{FIRST_PAGE} goes on from there.", ""]
     return "\n".join(lines)
+
+
+def _what_was_replaced(options: UpOptions, server: str) -> str:
+    return (
+        f"warning: {options.kubeconfig} led to {replace_control_characters(server)}, and leads to "
+        "this cluster now; give each of two clusters a file with --kubeconfig"
+    )
 
 
 def _what_was_removed(options: UpOptions, removed: str) -> str:
