@@ -15,6 +15,7 @@ from everynode.apiserver.transport.local import LocalTransport
 from everynode.apiserver.verbs.dispatch import Api
 from everynode.components.kubelet.behaviour import Behaviour
 from everynode.components.run import ComponentOptions, Components
+from everynode.controller.executor import MAX_CONCURRENT_WRITES
 from everynode.controller.run import Controller, ControllerOptions
 from everynode.decide.actions import Notice
 from everynode.decide.node.availability import is_ready
@@ -70,7 +71,7 @@ class Slow:
         self._loop = loop
         self.deletes: list[str] = []
         self.goes_on = asyncio.Event()
-        self.unanswered = ""  # the end of a path of which nothing is read
+        self.unanswered = ("", "")  # a method, or any, and the end of a path
 
     async def send(self, request: Request) -> Response:
         await self._answered(request)
@@ -88,7 +89,8 @@ class Slow:
         return await self._inner.open(request)
 
     async def _answered(self, request: Request) -> None:
-        if self.unanswered and request.path.endswith(self.unanswered):
+        method, path = self.unanswered
+        if path and request.path.endswith(path) and method in ("", request.method):
             await asyncio.Event().wait()
 
     async def close(self) -> None:
@@ -205,7 +207,7 @@ async def _play_standby(loop: SimLoop, *, between_terms: bool = False) -> None:
     stand = Stand(loop)
     await _install(stand)
     if between_terms:
-        stand.slow.unanswered = "/pods"
+        stand.slow.unanswered = ("", "/pods")
         stand.clock.jump(-5)
         await stand.clock.sleep(30)
     stand.turns.lose()
@@ -239,6 +241,32 @@ def test_a_status_back_off_ends_when_leadership_is_lost() -> None:
 
     loop = SimLoop()
     run(_play_status_conflict(loop, lose_and_win, kept=False), loop=loop)
+
+
+async def _play_busy_server(loop: SimLoop) -> None:
+    stand = Stand(loop)
+    await _install(stand)
+    stand.slow.unanswered = ("POST", "/controllerrevisions")
+    for number in range(2 * MAX_CONCURRENT_WRITES):
+        nowhere = {"spec": {"nodeSelector": {"no": "node"}}}
+        other = daemonset(f"other-{number}", template=nowhere)
+        await stand.client.write(verbs.create(ADVANCED, other, namespace="default"), bytes)
+    await stand.clock.sleep(1)
+    victim, *_ = await stand.ready("agent:v1")
+    stand.slow.goes_on.set()
+    await stand.client.write(verbs.delete(PODS, victim.name, namespace="default"), bytes)
+
+    async def replaced() -> bool:
+        ready = await stand.ready("agent:v1")
+        return len(ready) == 3 and victim.uid not in [pod.uid for pod in ready]
+
+    await stand.until(replaced)
+    await stand.end()
+
+
+def test_writes_to_pods_wait_for_no_other_writes() -> None:
+    loop = SimLoop()
+    run(_play_busy_server(loop), loop=loop)
 
 
 async def _play_shutdown(loop: SimLoop) -> None:

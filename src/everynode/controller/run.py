@@ -31,8 +31,9 @@ from everynode.kube.transport import Transport
 
 _CLOCK_SET: Final = 2.0  # seconds; time synchronisation moves a clock by less at once
 _CLOCK_CHECK: Final = 10.0
-# Writes of statuses, revisions and the like: a write to a pod that is due does not wait for them.
+# At a time, beside those of the executor.
 _OTHER_WRITES: Final = 16
+_EVENTS: Final = 2
 _FLUSH_SECONDS: Final = 2.0  # at shutdown, for the Events that are not sent yet
 # For gc.set_threshold: objects of an event are freed by reference counting, cycles are few, and
 # searching for them at Python's default rate takes a twentieth of the CPU time.
@@ -76,26 +77,11 @@ class Controller:
         self._options = options
         self.metrics = Metrics(clock)
         self.leadership: Leadership = leadership or AlwaysLeader()
-        self.client = Client(
-            transport,
-            clock,
-            writes_at_once=MAX_CONCURRENT_WRITES + _OTHER_WRITES,
-            write_budget=self.leadership.write_budget_seconds,
-            meter=self.metrics.wrote,
-            left_out=lambda resource, message: self.reporter.object_left_out(resource, message),
-        )
-        # Events have their own client, so that writes to pods do not wait for them.
-        self.recorder = Recorder(
-            Client(
-                transport,
-                clock,
-                writes_at_once=2,
-                write_budget=self.leadership.write_budget_seconds,
-                meter=self.metrics.wrote,
-            ),
-            clock,
-            instance=options.instance,
-        )
+        # Three clients, so that a write to a pod waits for a worker of the executor, where it can
+        # still be taken back, and not for writes of statuses, revisions, Events and the like.
+        self.pod_client = self._make_client(MAX_CONCURRENT_WRITES)
+        self.client = self._make_client(_OTHER_WRITES)
+        self.recorder = Recorder(self._make_client(_EVENTS), clock, instance=options.instance)
         self.reporter = ControllerReporter(
             self.metrics, self.recorder, contain_failures=options.forgiving
         )
@@ -104,6 +90,16 @@ class Controller:
         self.health = Health()
         self._queue = ReconcileQueue(clock)
         self._follow()
+
+    def _make_client(self, writes_at_once: int) -> Client:
+        return Client(
+            self._transport,
+            self._clock,
+            writes_at_once=writes_at_once,
+            write_budget=self.leadership.write_budget_seconds,
+            meter=self.metrics.wrote,
+            left_out=lambda resource, message: self.reporter.object_left_out(resource, message),
+        )
 
     def _follow(self) -> None:
         self.metrics.follow_leader(lambda: self.leadership.write_budget_seconds() > 0)
@@ -127,7 +123,7 @@ class Controller:
                 # Events first: nothing may be written once the lead is resigned.
                 await self.recorder.flush(_FLUSH_SECONDS)
                 # Writes that were sent get their responses: the tasks that wait for them still run.
-                await self.leadership.resign(self.client.settle)
+                await self.leadership.resign(self._settle)
                 for task in (working, *background):
                     task.cancel()
 
@@ -156,9 +152,14 @@ class Controller:
         self.informers.remove_handler()
         self.metrics.lead_lost()
 
+    async def _settle(self) -> None:
+        """Wait until no write to pods, statuses or revisions can take effect any more."""
+        await self.pod_client.settle()
+        await self.client.settle()
+
     async def _catch_up(self) -> None:
         # Writes of our earlier terms must be over, so that the lists show them.
-        await self.client.settle()
+        await self._settle()
         # The caches may lack the last writes of the previous leader.
         async with asyncio.TaskGroup() as group:
             for watcher in self.watchers:
@@ -187,7 +188,7 @@ class Controller:
             clock,
             informers=informers,
             queue=queue,
-            executor=Executor(client, clock, queue=queue, reporter=reporter),
+            executor=Executor(self.pod_client, clock, queue=queue, reporter=reporter),
             history=RevisionHistory(
                 client,
                 clock,
