@@ -229,3 +229,12 @@ def test_an_evaluator_that_saw_other_snapshots_says_the_same_as_a_new_one(
         again, anew = seasoned.evaluate(seen, now), evaluate(seen, now)
         assert again.fleet == anew.fleet
         assert again.assessments == anew.assessments
+
+
+def test_a_label_of_a_node_that_changes_is_seen() -> None:
+    ds, evaluator = sample(status=DaemonSetStatus(observed_generation=1)), Evaluator()
+    here = (pod("n1", target_of(ds), ready_for=900.0),)
+    for rack in ("a", "b"):
+        labelled = Node(NodeMeta(name="n1", labels={"rack": rack}))
+        [row] = evaluator.evaluate(Snapshot(ds, (labelled,), here, ()), NOW).fleet.rows
+        assert row.labels == {"rack": rack}

@@ -38,11 +38,14 @@ _NODES_UNKNOWN: Final = "the nodes cannot be listed, so that it is not known wha
 
 
 class RowCache:
-    """Builds the rows of one DaemonSet again and again; a row is built anew if its node changed."""
+    """Builds the rows of one DaemonSet again and again; a row is built anew if its node changed.
+
+    A node is assessed anew when it or one of its pods has changed.
+    """
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
-        self._known: dict[str, tuple[Assessment, Node | None, tuple[Pod, ...], NodeRow]] = {}
+        self._known: dict[str, tuple[Assessment, NodeRow]] = {}
 
     def build(
         self,
@@ -65,21 +68,15 @@ class RowCache:
         places = _places(assessments.values())
         rows = []
         for name, assessment in assessments.items():
-            node, here, place = nodes.get(name), pods.get(name, ()), places.get(name)
-            found = known.get(name)
-            if (
-                found is None
-                or found[0] is not assessment
-                or found[1] is not node
-                or found[2] != here
-            ):
-                row = _row(plan, assessment, node, here, place)
-            elif found[3].place != place:
-                row = msgspec.structs.replace(found[3], place=place)
+            place, found = places.get(name), known.get(name)
+            if found is None or found[0] is not assessment:
+                row = _row(plan, assessment, nodes.get(name), pods.get(name, ()), place)
+            elif found[1].place != place:
+                row = msgspec.structs.replace(found[1], place=place)
             else:
-                rows.append(found[3])
+                rows.append(found[1])
                 continue
-            known[name] = assessment, node, here, row
+            known[name] = assessment, row
             rows.append(row)
         for name in known.keys() - assessments.keys() if len(known) > len(rows) else ():
             del known[name]
