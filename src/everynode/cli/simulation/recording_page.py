@@ -31,7 +31,16 @@ def recording_page(ds: DaemonSet, answer: Forecast, recording: Recording, *, pac
         {"title": title, "value": value, "note": note}
         for title, value, note in _facts(answer, paces)
     ]
-    return bundle(export(answer, recording, ds, facts=facts, summary=summary(answer)))
+    return bundle(export(answer, recording, ds, facts=facts, summary=_outcome(answer)))
+
+
+def _outcome(answer: Forecast) -> str:
+    """How the rollout ends, on all nodes."""
+    if not answer.silent or answer.ending == "stopped":
+        return summary(answer)
+    silent = format_count(len(answer.silent), "NotReady node")
+    verb = "is" if len(answer.silent) == 1 else "are"
+    return f"{summary(answer)} {silent} {verb} left alone."
 
 
 def _facts(answer: Forecast, paces: str) -> Iterator[tuple[str, str, str]]:
