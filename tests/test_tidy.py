@@ -134,7 +134,6 @@ COVERED_BY = {
     "components/kubelet/registration.py": "components/kubelet/test_nodes.py",
     "components/kubelet/status.py": "components/kubelet/test_kubelet.py",
     "components/scheduler/filters.py": "components/scheduler/test_scheduler.py",
-    "controller/executor.py": "controller/test_reconcile.py",
     "controller/requests.py": "controller/test_reconcile.py",
     "dashboard/actions.py": "cli/test_dashboard.py",
     "dashboard/cells.py": "dashboard/test_model.py",

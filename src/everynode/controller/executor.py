@@ -49,7 +49,10 @@ _decode_pod: Final = Decoder(Pod).one
 
 
 class Executor:
-    """Sends writes with a bounded number of concurrent workers, missing pods first."""
+    """Sends writes with a bounded number of concurrent workers, missing pods first.
+
+    A DaemonSet with few writes does not wait for all writes of another one.
+    """
 
     def __init__(
         self, client: Client, clock: Clock, *, queue: ReconcileQueue, reporter: Reporter
@@ -60,14 +63,20 @@ class Executor:
         self._reporter = reporter
         self._order = itertools.count()
         # A heap of nodes: a write that is taken back while it waits may be followed by another.
-        self._waiting: list[tuple[int, int, DaemonSetState, str]] = []
+        self._waiting: list[tuple[int, int, int, DaemonSetState, str]] = []
+        # Within a rank DaemonSets take turns: the turn that is served, and the last one of each.
+        self._turns = {_MISSING_FIRST: 0, _ROLLOUT: 0}
+        self._last_turns: dict[tuple[int, str], int] = {}
         self._workers = 0
         self._tasks: asyncio.TaskGroup | None = None
 
     def put(self, state: DaemonSetState, write: PendingWrite) -> None:
         """Send a write as soon as a worker is free."""
         rank = _MISSING_FIRST if write.action.cause in _URGENT else _ROLLOUT
-        heapq.heappush(self._waiting, (rank, next(self._order), state, write.action.node))
+        turn = max(self._turns[rank], self._last_turns.get((rank, state.key), 0)) + 1
+        self._last_turns[rank, state.key] = turn
+        place = rank, turn, next(self._order)
+        heapq.heappush(self._waiting, (*place, state, write.action.node))
         self._start_worker()
 
     async def run(self) -> None:
@@ -85,12 +94,20 @@ class Executor:
 
     async def _worker(self) -> None:
         while self._waiting:
-            _, _, state, node = heapq.heappop(self._waiting)
+            state, node = self._take()
             slow_start = state.slow_start
             write = state.start_write(node, self._clock.now())
             committed = write is not None and await self._send(state, write)
             self._queue.add_written(state.key, committed=committed, slow_start=slow_start)
         self._workers -= 1
+
+    def _take(self) -> tuple[DaemonSetState, str]:
+        """Return whose turn it is, and on which node."""
+        rank, turn, _, state, node = heapq.heappop(self._waiting)
+        self._turns[rank] = turn
+        if not self._waiting:
+            self._last_turns.clear()
+        return state, node
 
     async def _send(self, state: DaemonSetState, write: PendingWrite) -> bool:
         """Send one write; return whether it was committed."""
