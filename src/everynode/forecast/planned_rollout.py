@@ -103,7 +103,7 @@ class _PlannedRollout(PlayedRollout):
         shown = {*silent, *(name for name in nodes.silent if self._tracker.pods.get(name))}
         self._recorder.begin(self._tracker.states(shown))
         self._transport.failing = nodes.not_ready
-        self._transport.mended = nodes.failing - nodes.not_ready
+        self._transport.healed = nodes.failing - nodes.not_ready
         self._transport.begin()
         self._began = self._clock.monotonic()
         self._start(self._components.run, self._controller.run)

@@ -25,7 +25,7 @@ _DAEMONSET_COLLECTIONS: Final = {
     "daemonsets.apps.kruise.io": Flavour.ADVANCED,
 }
 _REVISIONS: Final = "controllerrevisions.apps"
-_EMPTY_SCENE: Final = ClusterState(0, 0.0)
+_EMPTY_CLUSTER: Final = ClusterState(0, 0.0)
 _decode_pod: Final = Decoder(Pod).one  # the controller's decoder: objects decoded by it are shared
 _decode_node: Final = Decoder(Node).one
 _decode_revision: Final = Decoder(ControllerRevision).one
@@ -125,8 +125,8 @@ class RolloutTracker:
         pods = {pod.uid: pod for _, pod in self._all_pods()}
         revisions = {name: _decode_revision(body) for name, body in self._revisions.items()}
         now = self._clock.monotonic()
-        scene = ClusterState(0, now, self.nodes(), pods, {self.set.uid: self.set}, revisions)
-        return Oracle(scene, self.set, self._clock.now())
+        cluster = ClusterState(0, now, self.nodes(), pods, {self.set.uid: self.set}, revisions)
+        return Oracle(cluster, self.set, self._clock.now())
 
     def snapshot(self) -> Snapshot:
         """All objects as they are now."""
@@ -162,7 +162,7 @@ class RolloutTracker:
 
     def _set_changed(self, flavour: Flavour, change: Change) -> None:
         self.set = decode_daemonset(change.record.body, flavour=flavour)
-        self._oracle = Oracle(_EMPTY_SCENE, self.set, 0.0)
+        self._oracle = Oracle(_EMPTY_CLUSTER, self.set, 0.0)
 
     def _pod_changed(self, change: Change) -> None:
         pod = _decode_pod(change.record.body)

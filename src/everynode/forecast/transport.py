@@ -44,7 +44,7 @@ class ForecastTransport:
         self.failing: frozenset[str] = frozenset()  # nodes
         self.failure = "probe"  # what fails there: pull, crash or probe
         # nodes whose old pod fails by an annotation, which an update in place is to end
-        self.mended: frozenset[str] = frozenset()
+        self.healed: frozenset[str] = frozenset()
         self._on_take = on_take
         self._transport = transport
         self._tracker = tracker
@@ -76,7 +76,7 @@ class ForecastTransport:
         await self._transport.close()
 
     def _with_failure(self, request: Request) -> Request:
-        if not (self.failing or self.mended) or "/pods" not in request.path:
+        if not (self.failing or self.healed) or "/pods" not in request.path:
             return request
         if _HASH not in request.body:
             return request
@@ -94,7 +94,7 @@ class ForecastTransport:
         """What fails in pods of the new version on a node; empty if nothing is said about it."""
         if node in self.failing:
             return self.failure
-        return "none" if node in self.mended else ""
+        return "none" if node in self.healed else ""
 
     def _node_of(self, request: Request) -> str:
         """The node of the pod that a request creates or patches."""

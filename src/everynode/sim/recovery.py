@@ -33,7 +33,7 @@ BESIDE: Final = "beside"
 _FIRST: Final = "agent:v30"
 _NEXT: Final = "agent:v31"
 _BAD: Final = "agent:never-ready"
-_MENDED: Final = "agent:v32"
+_FIXED: Final = "agent:v32"
 _SLACK_SECONDS: Final = 30.0  # seconds beyond what maxUnavailable requires
 _CREATE_SECONDS: Final = 1.0  # seconds until a node that joins has its pod created
 _BAD_IMAGE_SECONDS: Final = 40.0  # seconds for which a bad image is rolled out
@@ -133,7 +133,7 @@ class RecoveryCheck:
         before, good = self._state(), self._image
         await self._roll_out_bad_image()
         await self._check_stalled()
-        await self._set_image(_MENDED)
+        await self._set_image(_FIXED)
         await self._expect_settled("the way out of a bad update", self._max_seconds(), promise="L5")
         await self._roll_out_bad_image()
         await self._world.runner.create(daemonset(BESIDE))

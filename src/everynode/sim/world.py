@@ -216,7 +216,7 @@ class World:
             seed=self.plan.seed,
             faults=self.faults,
             elected=self.plan.controllers > 1,
-            edition=self.releases.get(index, THIS),
+            release=self.releases.get(index, THIS),
             crashed=self._crashed,
         )
 

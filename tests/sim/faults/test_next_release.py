@@ -4,7 +4,7 @@ import msgspec
 
 from everynode.api.versions import decode_daemonset
 from everynode.decide.revisions.target import Revision, choose_target
-from everynode.sim.faults.next_release import grown
+from everynode.sim.faults.next_release import with_next_default
 from everynode.sim.plans.manifests import daemonset
 from everynode.sim.plans.plan import Action, Plan
 from everynode.sim.world import World, play
@@ -14,28 +14,32 @@ SPELLED = {"template": {"spec": {"hostUsers": True}}}
 
 
 def test_a_template_grows_by_the_default_that_the_next_table_knows() -> None:
-    assert grown(TEMPLATE).endswith(b'"hostUsers":true}}')
-    assert grown(grown(TEMPLATE)) == grown(TEMPLATE)
+    assert with_next_default(TEMPLATE).endswith(b'"hostUsers":true}}')
+    assert with_next_default(with_next_default(TEMPLATE)) == with_next_default(TEMPLATE)
 
 
 def test_a_written_value_is_no_default() -> None:
     written = TEMPLATE.replace(b'{"spec":{', b'{"spec":{"hostUsers":false,')
-    assert grown(written) == written
+    assert with_next_default(written) == written
 
 
 def test_the_next_release_names_the_same_template_differently() -> None:
     ds = msgspec.structs.replace(decode_daemonset(daemonset()), template=TEMPLATE)
     this = choose_target(ds, [], {})
-    following = choose_target(ds, [], {}, extra_defaults=grown)
+    following = choose_target(ds, [], {}, extra_defaults=with_next_default)
     assert this.target.hash != following.target.hash
     assert this.target.template == following.target.template == TEMPLATE
 
 
 def test_only_the_next_release_takes_a_spelled_default_for_no_change() -> None:
-    ds = msgspec.structs.replace(decode_daemonset(daemonset()), template=grown(TEMPLATE))
+    ds = msgspec.structs.replace(
+        decode_daemonset(daemonset()), template=with_next_default(TEMPLATE)
+    )
     stored = Revision("agent-v1", "v1", 1, TEMPLATE, uid="u1")
     assert choose_target(ds, [stored], {"v1": 3}).target.hash != "v1"
-    assert choose_target(ds, [stored], {"v1": 3}, extra_defaults=grown).target.hash == "v1"
+    assert (
+        choose_target(ds, [stored], {"v1": 3}, extra_defaults=with_next_default).target.hash == "v1"
+    )
 
 
 def _deleted(world: World, actor: str) -> int:

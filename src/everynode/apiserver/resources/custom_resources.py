@@ -320,8 +320,8 @@ def _version_priority(version: str) -> tuple[int, int, int]:
     found = _VERSION.fullmatch(version)
     if found is None:
         return (-1, 0, 0)
-    stage = {None: 2, "beta": 1, "alpha": 0}[found[2]]
-    return (stage, int(found[1]), int(found[3] or 0))
+    stability = {None: 2, "beta": 1, "alpha": 0}[found[2]]
+    return (stability, int(found[1]), int(found[3] or 0))
 
 
 class CustomResourceRegistrar:

@@ -283,8 +283,8 @@ def _cluster_config(
 def _find(entries: Mapping[str, T], name: str, kind: str, where: str) -> T:
     if name in entries:
         return entries[name]
-    request_info = f"{kind} {name!r}" if name else f"a {kind} (none is named)"
-    raise ConfigError(f"{where} asks for {request_info}; there are: {_names(entries)}")
+    wanted = f"{kind} {name!r}" if name else f"a {kind} (none is named)"
+    raise ConfigError(f"{where} asks for {wanted}; there are: {_names(entries)}")
 
 
 def _names(entries: Mapping[str, Any]) -> str:

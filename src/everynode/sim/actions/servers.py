@@ -17,7 +17,7 @@ from everynode.kube.errors import KubeError
 from everynode.kube.resources import CRDS
 from everynode.sim.actions.context import Act, ActionContext
 from everynode.sim.actions.processes import set_release
-from everynode.sim.faults.next_release import NEXT, THIS, grown
+from everynode.sim.faults.next_release import NEXT, THIS, with_next_default
 from everynode.sim.plans.plan import Action, Object
 
 _NATIVE: Final = "daemonsets.apps"
@@ -64,7 +64,7 @@ async def _grow_templates(ctx: ActionContext, action: Action) -> None:
     for kind in (_NATIVE, _ADVANCED):
         for record in _stored_records(ctx, kind):
             old: Object = msgspec.json.decode(record.body)["spec"]["template"]
-            new = msgspec.json.decode(grown(msgspec.json.encode(old)))
+            new = msgspec.json.decode(with_next_default(msgspec.json.encode(old)))
             _store_template(ctx, kind, record.name, old, new)
 
 

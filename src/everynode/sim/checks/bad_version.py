@@ -35,7 +35,7 @@ class _VersionHistory:
     def __init__(self, since: int) -> None:
         self.since = since
         self.works = False  # the version has been available on some node
-        self.hurt: dict[str, int] = {}  # nodes that lost a Ready pod for it, and when
+        self.taken: dict[str, int] = {}  # nodes that lost a Ready pod for it, and when
 
 
 class BadVersion(Check):
@@ -49,7 +49,7 @@ class BadVersion(Check):
 
     def __init__(self, record: WorldRecord) -> None:
         super().__init__(record)
-        self._courses: dict[str, _VersionHistory] = {}  # by the DaemonSet's uid
+        self._histories: dict[str, _VersionHistory] = {}  # by the DaemonSet's uid
 
     def check(self, commit: Commit) -> Iterable[str]:
         """Check Ready pods that are disrupted for the current template."""
@@ -61,16 +61,16 @@ class BadVersion(Check):
         """Start a new history where the template changes."""
         before, after = commit.before, commit.after
         if after is None:
-            self._courses.pop(before.uid, None)
+            self._histories.pop(before.uid, None)
         elif before is None or (
             before.template != after.template
             and canonical_template(before.template) != canonical_template(after.template)
         ):
-            self._courses[after.uid] = _VersionHistory(commit.version)
+            self._histories[after.uid] = _VersionHistory(commit.version)
 
     def _check(self, commit: Commit, pod: Pod) -> Iterable[str]:
-        course = self._courses.get(owner_uid(pod))
-        if course is None or course.works:
+        history = self._histories.get(owner_uid(pod))
+        if history is None or history.works:
             return
         assert commit.cause is not None
         cluster = self.record.cluster
@@ -79,15 +79,15 @@ class BadVersion(Check):
             return
         if not oracle.desired_nodes and is_withdrawn(oracle, pod):
             return  # no node is to have the version
-        course.hurt[pod.node] = commit.version
-        if len(course.hurt) <= _allowed_down(oracle):
+        history.taken[pod.node] = commit.version
+        if len(history.taken) <= _allowed_down(oracle):
             return
         if _works(oracle):
-            course.works = True
+            history.works = True
             return
-        most = self._look_back(course, oracle.ds.uid, commit.cause)
-        if len(course.hurt) > most and not self._seems_to_work(commit, pod, oracle.ds):
-            names = " ".join(sorted(course.hurt))
+        most = self._look_back(history, oracle.ds.uid, commit.cause)
+        if len(history.taken) > most and not self._seems_to_work(commit, pod, oracle.ds):
+            names = " ".join(sorted(history.taken))
             yield f"{pod.name}: a version that works nowhere has taken {names}, {most} may go"
 
     def _is_excused(self, commit: Commit, pod: Pod, current: DaemonSet) -> bool:
@@ -121,28 +121,28 @@ class BadVersion(Check):
                 return True
         return False
 
-    def _look_back(self, course: _VersionHistory, uid: str, cause: RecordedRequest) -> int:
-        """Drop nodes that no longer count from `hurt`; return the highest limit in force since.
+    def _look_back(self, history: _VersionHistory, uid: str, cause: RecordedRequest) -> int:
+        """Drop nodes that no longer count from `taken`; return the highest limit in force since.
 
         If the version has been available anywhere, all nodes are dropped.
         """
         most = 0
         ahead = max(0.0, cause.now - EPOCH - cause.time)  # to a fast clock pods are available early
-        for cluster, until in self._scenes(min(course.since, *cause.known_versions.values())):
+        for cluster, until in self._states(min(history.since, *cause.known_versions.values())):
             ds = cluster.sets.get(uid)
             if ds is None:
                 continue
             oracle = Oracle(cluster, ds, EPOCH + until + ahead)
             most = max(most, _allowed_down(oracle))
-            if cluster.version < course.since:
+            if cluster.version < history.since:
                 continue
-            course.works = course.works or _works(oracle)
-            for node, version in list(course.hurt.items()):
-                if course.works or (version <= cluster.version and not _counts(oracle, node)):
-                    del course.hurt[node]
+            history.works = history.works or _works(oracle)
+            for node, version in list(history.taken.items()):
+                if history.works or (version <= cluster.version and not _counts(oracle, node)):
+                    del history.taken[node]
         return most
 
-    def _scenes(self, since: int) -> Iterator[tuple[ClusterState, float]]:
+    def _states(self, since: int) -> Iterator[tuple[ClusterState, float]]:
         """The states since a version, newest first, with the time up to which each lasted."""
         until: float | None = None
         for cluster in reversed(self.record.states):

@@ -31,7 +31,7 @@ from everynode.sim.checks.inplace_progress import (
     revision_since,
 )
 from everynode.sim.checks.pod_health import clock_lag, proves_from, sick_from, trusted_from
-from everynode.sim.faults.next_release import grown
+from everynode.sim.faults.next_release import with_next_default
 from everynode.sim.history.cluster_state import ClusterState
 from everynode.sim.history.snapshots import PastPodIndex, PodIndex
 
@@ -86,7 +86,7 @@ class NodeFit:
 @lru_cache(maxsize=4096)
 def canonical_template(template: bytes) -> bytes:
     """A template in canonical form: equal for templates that mean the same."""
-    return msgspec.json.encode(normalise(grown(template)), order="deterministic")
+    return msgspec.json.encode(normalise(with_next_default(template)), order="deterministic")
 
 
 @lru_cache(maxsize=4096)

@@ -245,7 +245,7 @@ class WriterKnowledge:
 
     def __init__(self, record: WorldRecord, commit: Commit) -> None:
         assert commit.cause is not None
-        self._record, self._scene = record, record.cluster
+        self._record, self._cluster = record, record.cluster
         self._uid, self._sent_at = commit.after.uid, commit.cause.sent_at
         known, began = commit.cause.known_versions, record.leader_since.get(commit.actor, 0)
         # A new leader lists everything before its first write.
@@ -257,7 +257,7 @@ class WriterKnowledge:
 
     def targets(self, ds: DaemonSet) -> Iterator[str]:
         """The hashes of revisions whose template is equivalent to the DaemonSet's."""
-        yield from _target_hashes(self._scene.revisions.values(), ds)
+        yield from _target_hashes(self._cluster.revisions.values(), ds)
         self._look_back()
         yield from _target_hashes(self._revisions, ds)
 
@@ -266,7 +266,7 @@ class WriterKnowledge:
         self._look_back()
         found = {}
         for name in dict.fromkeys((*self._pods, *self._nodes)):
-            nodes = self._nodes.get(name) or [self._scene.nodes.get(name)]
+            nodes = self._nodes.get(name) or [self._cluster.nodes.get(name)]
             pods = self._pods.get(name) or [self._pods_on(name)]
             both = product(nodes, pods)
             found[name] = list(dict.fromkeys(shares.of(n, p.values()) for n, p in both))
@@ -295,7 +295,7 @@ class WriterKnowledge:
         elif commit.kind == "nodes":
             if changes_fit(commit):
                 name = (commit.after or commit.before).name
-                states = self._nodes.setdefault(name, [self._scene.nodes.get(name)])
+                states = self._nodes.setdefault(name, [self._cluster.nodes.get(name)])
                 _add(states, commit.before, late=late)
         elif commit.kind == "controllerrevisions.apps" and commit.before is not None:
             self._revisions.append(commit.before)
@@ -313,7 +313,7 @@ class WriterKnowledge:
         _add(states, state, late=late)
 
     def _pods_on(self, node: str) -> _Pods:
-        return {pod.uid: pod for pod in pods_on_node(self._scene, node)}
+        return {pod.uid: pod for pod in pods_on_node(self._cluster, node)}
 
 
 def _target_hashes(revisions: Iterable[ControllerRevision], ds: DaemonSet) -> Iterator[str]:

@@ -13,7 +13,7 @@ from everynode.controller.run import Controller, ControllerOptions
 from everynode.sim.engine.clock import SimClock
 from everynode.sim.engine.loop import SimLoop
 from everynode.sim.faults.active import ActiveFaults
-from everynode.sim.faults.next_release import NEXT, grown
+from everynode.sim.faults.next_release import NEXT, with_next_default
 from everynode.sim.faults.transport import FaultyTransport
 from everynode.sim.history.record import WorldRecord
 
@@ -35,7 +35,7 @@ class Process:
         seed: object,
         faults: ActiveFaults,
         elected: bool,
-        edition: str,
+        release: str,
         crashed: Callable[[Process, str], None],
     ) -> None:
         self.name = name
@@ -56,8 +56,8 @@ class Process:
                 terms=TERMS,
             )
         options = ControllerOptions(native=True, forgiving=False)
-        if edition == NEXT:
-            options = replace(options, extra_defaults=grown)
+        if release == NEXT:
+            options = replace(options, extra_defaults=with_next_default)
         self.controller = Controller(self.transport, self.clock, options, leadership=leadership)
         self.task = loop.create_task(self._run())
 

@@ -165,8 +165,8 @@ def can_converge(plan: Plan) -> bool:
     bad = [each.at for each in updates if _is_bad(each)]
     if not bad:
         return True
-    mended = max(updates, key=lambda each: each.at).at > max(bad)
-    return mended and (not _is_holding(plan) or _releases(plan, max(bad)))
+    fixed = max(updates, key=lambda each: each.at).at > max(bad)
+    return fixed and (not _is_holding(plan) or _releases(plan, max(bad)))
 
 
 def _is_bad(update: Action) -> bool:

@@ -1,7 +1,8 @@
 """Next release: controllers whose table of template defaults has one more field.
 
 The table decides which templates are equal, what a template's hash is, and what can be changed in
-place. A process of the next release gets `grown` as its extra template defaults (Options).
+place. A process of the next release gets `with_next_default` as its `extra_defaults`
+(`ControllerOptions`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _FIELD: Final = "hostUsers"  # absent means true; a later API server may write t
 
 
 @lru_cache(maxsize=1024)
-def grown(template: bytes) -> bytes:
+def with_next_default(template: bytes) -> bytes:
     """The template with the default that only the next release's table has."""
     decoded: dict[str, Any] = msgspec.json.decode(template)
     spec = decoded.get("spec")
