@@ -133,12 +133,28 @@ async def test_progress_is_to_come_further_than_before(
     assert not any("agent" in name for name in shown(metrics))
 
 
+async def test_only_nodes_that_changed_are_looked_at() -> None:
+    metrics = Metrics(ManualClock())
+    name = (Flavour.NATIVE, "n", "agent")
+    for index in range(500):
+        metrics.node_taken(*name, node=f"n{index}", target="v2")
+    asked: list[str] = []
+
+    def is_done(node: str) -> bool:
+        asked.append(node)
+        return node == "n7"
+
+    metrics.nodes_updated(*name, (), is_done=lambda _: False)
+    metrics.nodes_updated(*name, ("n7", "another"), is_done=is_done)
+    assert asked == ["n7"]
+
+
 async def test_the_time_of_an_update_is_from_taking_the_node_to_its_available_pod() -> None:
     clock = ManualClock()
     metrics = Metrics(clock)
     name = (Flavour.NATIVE, "n", "agent")
     metrics.rollout(*name, status=DaemonSetStatus(desired=4))
-    metrics.nodes_updated(*name, is_done=lambda _: False)
+    metrics.nodes_updated(*name, (), is_done=lambda _: False)
     assert shown(metrics)[f"everynode_daemonset_node_update_seconds_count{{{AGENT}}}"] == 0
     for each in ("slow", "quick", "gone", "taken again"):
         metrics.node_taken(*name, node=each, target="v2")
@@ -146,10 +162,10 @@ async def test_the_time_of_an_update_is_from_taking_the_node_to_its_available_po
     metrics.node_taken(*name, node="quick", target="v2")  # the next step of its update in place
     metrics.node_taken(*name, node="taken again", target="v3")
     done = {"slow": False, "quick": True, "taken again": False}
-    metrics.nodes_updated(*name, is_done=done.get)
+    metrics.nodes_updated(*name, ("quick", "gone"), is_done=done.get)
     await clock.advance(36.0)
-    metrics.nodes_updated(*name, is_done=lambda _: True)
-    metrics.nodes_updated(*name, is_done=lambda _: True)
+    metrics.nodes_updated(*name, ("slow", "taken again", "never taken"), is_done=lambda _: True)
+    metrics.nodes_updated(*name, ("slow",), is_done=lambda _: True)
     samples = shown(metrics)
     base = "everynode_daemonset_node_update_seconds"
     assert samples[f"{base}_count{{{AGENT}}}"] == 3

@@ -128,6 +128,7 @@ class Metrics:
         self._progress: dict[_Labels, _Progress] = {}
         # By DaemonSet and node: the target that the node was taken for, and when.
         self._taken: defaultdict[_Labels, dict[str, tuple[str, float]]] = defaultdict(dict)
+        self._just_taken: defaultdict[_Labels, list[str]] = defaultdict(list)
         self._updates: dict[_Labels, _Histogram] = {}
         self._leading: Callable[[], bool] = lambda: True
         self._daemonsets: Callable[[], Iterable[DaemonSetState]] = tuple
@@ -193,20 +194,27 @@ class Metrics:
         taken = self._taken[namespace, name, flavour.value]
         if node not in taken or taken[node][0] != target:
             taken[node] = target, self._clock.monotonic()
+            self._just_taken[namespace, name, flavour.value].append(node)
 
     def nodes_updated(
         self,
         flavour: Flavour,
         namespace: str,
         name: str,
+        finished: Iterable[str],
         *,
         is_done: Callable[[str], bool | None],  # None: there is no such node
     ) -> None:
-        """Count how long the updates took of the nodes that are done now."""
+        """Count how long the updates took of the nodes that are done now.
+
+        `finished` are the nodes that became done or are gone since the last call. Only these are
+        looked at, and those that were taken since: most nodes of a large batch are neither.
+        """
         labels = (namespace, name, flavour.value)
         updates = self._updates.setdefault(labels, _Histogram(_UPDATE_BUCKETS))
         taken, now = self._taken[labels], self._clock.monotonic()
-        for node, done in [(node, is_done(node)) for node in taken]:
+        for node in (*self._just_taken.pop(labels, ()), *finished):
+            done = is_done(node) if node in taken else False
             if done is not False:
                 _, began = taken.pop(node)
                 if done:
@@ -222,6 +230,7 @@ class Metrics:
         self._rollouts.pop(labels, None)
         self._progress.pop(labels, None)
         self._taken.pop(labels, None)
+        self._just_taken.pop(labels, None)
         self._updates.pop(labels, None)
         self._status_conflicts.pop(labels, None)
 
@@ -229,6 +238,7 @@ class Metrics:
         """Forget what the next leader goes on with: status conflicts and updates under way."""
         self._status_conflicts.clear()
         self._taken.clear()
+        self._just_taken.clear()
 
     @property
     def contested(self) -> list[str]:

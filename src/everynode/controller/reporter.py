@@ -176,7 +176,8 @@ class ControllerReporter(Reporter):
         if state.ledger is not None:
             target, done = state.ledger.plan.target_hash, state.ledger.sums.done
             self._metrics.progress(*name, target=target, done=done, desired=status.desired)
-            self._metrics.nodes_updated(*name, is_done=state.ledger.is_done)
+            finished = state.ledger.take_finished()
+            self._metrics.nodes_updated(*name, finished, is_done=state.ledger.is_done)
             self._report_rollout(state, state.ledger, status)
 
     def _report_rollout(

@@ -136,6 +136,10 @@ class Ledger:
         found = self._assessments.get(node)
         return None if found is None else bool(found.counts.done)
 
+    def take_finished(self) -> list[str]:
+        """Return the nodes that became done, or are gone, since the last call."""
+        return self._totals.take_finished()
+
     @property
     def sums(self) -> NodeCounts:
         """The counts of all nodes, added up."""

@@ -96,3 +96,18 @@ def test_a_timer_fires_once() -> None:
     assert totals.pop_due(NOW + 51) == ["n1"]
     assert totals.pop_due(NOW + 99) == []
     assert totals.wake_at is None
+
+
+def test_nodes_that_became_done_or_are_gone_are_returned_once() -> None:
+    totals, old = Totals(), assessed("n1", 1)
+    done = assess(PLAN, see("n1", pod(NEW, on="n1", since=NOW - 900)))
+    totals.add(old)
+    assert totals.take_finished() == []
+    totals.replace(old, done)
+    totals.replace(done, done)
+    assert totals.take_finished() == ["n1"]
+    assert totals.take_finished() == []
+    totals.remove(done)
+    assert totals.take_finished() == ["n1"]
+    totals.add_all([old, assess(PLAN, see("n2", pod(NEW, on="n2", since=NOW - 900)))])
+    assert totals.take_finished() == ["n2"]

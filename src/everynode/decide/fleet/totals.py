@@ -32,6 +32,7 @@ class Totals:
         # The nodes that wait for something outside of the controller, by reason code.
         self.waiting: dict[str, SortedList[str]] = {}
         self._timers: SortedList[tuple[float, str]] = SortedList()
+        self._finished: dict[str, None] = {}  # nodes that are done or gone since they were taken
 
     @property
     def sums(self) -> NodeCounts:
@@ -62,8 +63,15 @@ class Totals:
             due.append(self._timers.pop(0)[1])
         return due
 
+    def take_finished(self) -> list[str]:
+        """Return the nodes that became done, or are gone, since the last call."""
+        taken, self._finished = self._finished, {}
+        return list(taken)
+
     def add(self, assessment: Assessment) -> None:
         """Add the assessment of a new node."""
+        if assessment.counts.done:
+            self._finished[assessment.name] = None
         self._count(assessment.counts, 1)
         self._enqueue(assessment)
         self._add_reason(assessment)
@@ -71,6 +79,7 @@ class Totals:
 
     def remove(self, assessment: Assessment) -> None:
         """Remove the assessment of a node."""
+        self._finished[assessment.name] = None
         self._count(assessment.counts, -1)
         self._dequeue(assessment)
         self._remove_reason(assessment)
@@ -82,6 +91,8 @@ class Totals:
             totals, self._sums = self._counts, None
             for index, value in _difference(before.counts, assessment.counts):
                 totals[index] += value
+            if assessment.counts.done and not before.counts.done:
+                self._finished[assessment.name] = None
         if assessment.queue is not before.queue:
             self._dequeue(before)
             self._enqueue(assessment)
@@ -94,6 +105,7 @@ class Totals:
 
     def add_all(self, fleet: Collection[Assessment]) -> None:
         """Add many nodes to empty totals: sorting once is cheaper than many insertions."""
+        self._finished.update((each.name, None) for each in fleet if each.counts.done)
         for counts, times in Counter([assessment.counts for assessment in fleet]).items():
             self._count(counts, times)
         self.queued += len([assessment for assessment in fleet if assessment.queue])
