@@ -146,6 +146,14 @@ def test_the_native_kind_and_updates_in_place_are_planned_as_they_go() -> None:
     assert plan.forecast.seconds == pytest.approx(really.seconds, rel=0.15)
 
 
+def test_a_half_done_rollout_in_place_goes_on_as_it_does() -> None:
+    rolling = {"maxUnavailable": 2, "rollingUpdateType": "InPlaceIfPossible"}
+    really = roll_out(daemonset(rolling=rolling), {}, nodes=12, half=5)
+    plan = planned(really.objects, {})
+    assert set(order(plan)) <= set(really.order)
+    assert plan.forecast.seconds == pytest.approx(really.seconds, rel=0.15)
+
+
 # --- States --------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ refers to, such as a service account, is taken to be there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +22,7 @@ from everynode.apiserver.storage.store import Store
 from everynode.components.annotations import BEHAVIOUR, NOT_READY, STOPPED
 from everynode.decide.node.availability import is_ready
 from everynode.decide.node.maintenance import is_set_aside
-from everynode.forecast.seeded_pod import describe_pod
+from everynode.forecast.seeded_pod import containers_to_restart, describe_pod
 from everynode.inspect.stored_objects import StoredObjects
 from everynode.kube import verbs
 from everynode.kube.client import Client
@@ -147,8 +147,7 @@ class Seeding:
             if behaviour:
                 annotations[BEHAVIOUR] = behaviour
             metadata["annotations"] = annotations
-            if is_ready(pod):
-                _name_images_as_written(whole)
+            _name_images_as_written(whole, containers_to_restart(pod))
             self._store.put(collection, whole, fields=_pod_fields(whole))
 
     def _priorities(self) -> dict[str, int]:
@@ -167,11 +166,12 @@ class Seeding:
             return  # it is built in, or the pods that refer to it will be refused
 
 
-def _name_images_as_written(pod: Object) -> None:
-    """Let the status of running containers name their images as the spec does.
+def _name_images_as_written(pod: Object, old: Collection[str]) -> None:
+    """Let the status of all but the old containers name their images as the spec does.
 
     A container runtime reports a canonical name, which simulated kubelets take for another image.
     """
     images = {each["name"]: each.get("image") for each in pod["spec"].get("containers") or ()}
     for status in (pod.get("status") or {}).get("containerStatuses") or ():
-        status["image"] = images.get(status.get("name"), status.get("image"))
+        if status.get("name") not in old:
+            status["image"] = images.get(status.get("name"), status.get("image"))

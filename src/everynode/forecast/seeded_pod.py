@@ -11,6 +11,7 @@ from typing import Final
 from everynode.api import keys
 from everynode.api.objects import Pod
 from everynode.api.times import seconds
+from everynode.decide.inplace.state import read_state
 from everynode.decide.node.availability import is_ready
 from everynode.forecast.durations import begun_at
 
@@ -35,11 +36,29 @@ def describe_pod(pod: Pod, now: float, *, grace: float, start: float, stop: floa
     if failure:
         return f"fail={failure}"
     begun = begun_at(pod)
-    if begun is None or now - begun > 2 * start + _START_TOLERANCE:
+    takes = start if read_state(pod) is None else stop + start
+    if begun is None or now - begun > 2 * takes + _START_TOLERANCE:
         return "fail=probe"
-    rest = _rest(start, begun, now)
+    if containers_to_restart(pod):
+        return f"stop={_rest(stop, begun, now):.3f}"
+    rest = _rest(takes, begun, now)
     running = any(each.state.running is not None for each in pod.status.container_statuses)
     return f"ready={rest:.3f}" if running else f"start={rest:.3f} ready=0"
+
+
+def containers_to_restart(pod: Pod) -> frozenset[str]:
+    """Return the containers that still run as they did before an update in place."""
+    state = read_state(pod)
+    if state is None or state.revision != pod.hash:
+        return frozenset()
+    before = state.last_container_statuses or {}
+    return frozenset(
+        each.name
+        for each in pod.status.container_statuses
+        if each.state.running is not None
+        and each.name in before
+        and before[each.name].container_id == each.container_id
+    )
 
 
 def failure_of(pod: Pod) -> str:

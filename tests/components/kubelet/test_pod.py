@@ -75,6 +75,24 @@ async def test_a_kubelet_that_comes_back_finds_init_containers_done_and_sidecars
         assert (status["phase"], states) == ("Running", [["terminated"], ["running"]])
 
 
+@virtual
+async def test_a_kubelet_that_comes_back_keeps_how_a_container_ended_before() -> None:
+    async with running() as world:
+        await world.create(PODS, pod_body("one", node="node-0001"))
+        await world.ready("one")
+        change = {"spec": {"containers": [{"name": "agent", "image": "agent:v2"}]}}
+        await world.patch(PODS, "one", change)
+        await world.pass_time(60)
+        api = world.api
+        before = (await world.pod("one"))["status"]["containerStatuses"][0]
+    async with running(api=api) as world:
+        await world.patch(PODS, "one", {"spec": {"activeDeadlineSeconds": 6000}})  # is observed
+        await world.pass_time(5)
+        status = (await world.pod("one"))["status"]
+        assert status["observedGeneration"] == 3
+        assert status["containerStatuses"][0]["lastState"] == before["lastState"] != {}
+
+
 def simulated_pod(body: dict[str, Any]) -> SimulatedPod:
     """A pod that was just bound to its node."""
     node = SimulatedNode(

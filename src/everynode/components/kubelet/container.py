@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from everynode.api.objects import ContainerStatus, Resources
+from everynode.api.objects import ContainerStatus, Resources, StateTerminated
 from everynode.api.times import format_time, seconds
 from everynode.components.kubelet.behaviour import Behaviour, BehaviourOverrides
 from everynode.components.kubelet.images import ImageStore, container_id
@@ -80,6 +80,13 @@ class Termination:
         return "Completed" if self.exit_code == 0 else "Error"
 
 
+def _read_termination(ended: StateTerminated) -> Termination:
+    started, finished = (seconds(each) or 0.0 for each in (ended.started_at, ended.finished_at))
+    return Termination(
+        ended.container_id, format_time(started), format_time(finished), ended.exit_code
+    )
+
+
 class SimulatedContainer:
     """One container of a pod, over all its runs."""
 
@@ -136,6 +143,8 @@ class SimulatedContainer:
         """Continue from the status that an earlier run of the kubelet has written."""
         self.restart_count = status.restart_count
         self.id = status.container_id
+        ended = status.last_state.terminated
+        self.last_termination = _read_termination(ended) if ended is not None else None
         if status.state.running is None:
             return
         self.image = status.image
