@@ -49,6 +49,7 @@ class Viewer:
         async with self.session.get(f"{self.address}{path}", headers=headers) as answer:
             assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            assert answer.headers["Server"] == "everynode"
             return answer.status, json.loads(await answer.read())
 
     async def post(self, path: str, body: Any, **headers: str) -> tuple[int, Any]:

@@ -19,6 +19,7 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
+    "Server": "everynode",  # and not which library, in which version
 }
 _LOOPBACK: Final = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
 
