@@ -215,6 +215,7 @@ async def test_a_rollout_is_seen_from_canary_to_undo(tmp_path: Path) -> None:
         assert "a:2" in await live.act("Undo …", "2")
         assert "-      paused: true" in await live.act("Resume")
         await live.until("complete")
+        await page.wait("!document.querySelector('.name-list')")  # none waits any more
         assert "partition: 3" in await live.act("Partition …", "3")
         assert (await live.stored())["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 3
         await page.wait(counted(5, 6))

@@ -18,7 +18,7 @@ const NO_PACE = {
 
 export class LiveFacts {
   constructor(fleet, set, go, { actions = false } = {}) {
-    Object.assign(this, { fleet, go, path: setPath(set), elapsed: false, header: null, seek: null, rows: new Map(), asked: -Infinity });
+    Object.assign(this, { fleet, go, path: setPath(set), elapsed: false, header: null, seek: null, rows: new Map(), asked: -Infinity, listed: '', told: null });
     this.bar = actions ? new ActionBar(fleet, this.path) : null;
     this.actions = this.bar?.element ?? null;
     this.back = el('a', { href: '#/' }, 'All rollouts');
@@ -60,6 +60,7 @@ export class LiveFacts {
   update(set) {
     this.bar?.update(set);
     renderOnChange(this.waiting, set.waiting, () => this.#reasons(set.waiting));
+    this.#showNames();
     renderOnChange(this.notices, [set.refusal, set.faults, set.missing], () => notices(set));
     renderOnChange(this.conditions, set.conditions, () => conditions(set.conditions));
     renderOnChange(this.revisions, set.revisions, () => this.#history(set.revisions));
@@ -81,18 +82,31 @@ export class LiveFacts {
 
   /** List all names of nodes that wait for a reason. */
   async #list(reason) {
-    this.listed = reason;
-    if (!reason) {
-      this.names.replaceChildren();
-      return;
-    }
-    try {
-      const { rows } = await ask(`${this.path}/nodes?reason=${encodeURIComponent(reason)}`);
-      this.names.replaceChildren(el('h3', {}, `${reason}: ${plural(rows.length, 'node')}`), ...rows.slice(0, 1).map((row) => el('p', { class: 'note' }, row.message)),
-        el('div', { class: 'name-list', tabindex: '0', role: 'region', 'aria-label': 'Names' }, ...rows.map((row) => el('button', { type: 'button', class: 'link', on: { click: () => this.go({ node: row.node }) } }, row.node))));
-    } catch (error) {
-      this.names.replaceChildren(problem(error));
-    }
+    Object.assign(this, { listed: reason, told: null });
+    this.#showNames();
+    if (!reason) return;
+    const [first] = this.fleet.waitingFor(reason);
+    // Of a reason that a byte cannot tell apart, the server knows the nodes.
+    const query = first === undefined ? `reason=${encodeURIComponent(reason)}` : `at=${first}`;
+    const told = await ask(`${this.path}/nodes?${query}`).catch((error) => ({ error }));
+    if (this.listed !== reason) return;
+    this.told = told;
+    this.#showNames();
+  }
+
+  /** Show the names as of now, and what the first of them waits for. */
+  #showNames() {
+    const { fleet, listed, told } = this;
+    const some = listed ? fleet.waitingFor(listed).map((index) => fleet.names[index]) : [];
+    const names = !some.length && listed in fleet.set.waiting ? told?.rows?.map((row) => row.node) ?? [] : some;
+    renderOnChange(this.names, [listed, names, told], () => {
+      if (!listed) return [];
+      if (told?.error) return problem(told.error);
+      if (told && !names.length) return el('p', { class: 'hint' }, 'No node waits for that any more.');
+      return [el('h3', {}, `${listed}: ${plural(names.length, 'node')}`), told?.rows[0] && el('p', { class: 'note' }, `${told.rows[0].node}: ${told.rows[0].message}`),
+        names.length > 0 && el('div', { class: 'name-list', tabindex: '0', role: 'region', 'aria-label': 'Names' },
+          ...names.map((node) => el('button', { type: 'button', class: 'link', on: { click: () => this.go({ node }) } }, node)))];
+    });
   }
 
   #history(revisions) {

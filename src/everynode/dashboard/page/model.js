@@ -64,6 +64,14 @@ export class Fleet extends EventTarget {
     return number ? this.set.reasons?.[number - 1] ?? 'other' : '';
   }
 
+  /** The indexes of the nodes that wait for a reason; none for one that a byte cannot tell apart. */
+  waitingFor(reason) {
+    const number = (this.set.reasons ?? []).indexOf(reason) + 1;
+    const found = [];
+    for (let index = 0; number && index < this.reasons.length; index += 1) if (this.reasons[index] === number) found.push(index);
+    return found;
+  }
+
   /** Whether a node is left by a filter: chosen states, a reason, and a part of its name. */
   isLeft(index, { states, reason, find }) {
     if (states.length && !states.includes(this.states[index])) return false;
