@@ -125,6 +125,22 @@ async def test_number_that_its_only_owner_no_longer_applies_is_nought(cluster: C
     assert [each["manager"] for each in changed["metadata"]["managedFields"]] == ["first"]
 
 
+@pytest.mark.parametrize("number", [0, 3])
+async def test_a_scale_that_is_applied_again_later_changes_nothing(
+    cluster: Cluster, number: int
+) -> None:
+    await cluster.create(DEPLOYMENTS, daemonset("d"))
+    path = f"{DEPLOYMENTS}/d/scale?fieldManager=m&force=true"
+    await cluster.patch(path, applied(number), content_type=APPLY_PATCH)
+    before = await cluster.read(f"{DEPLOYMENTS}/d")
+    cluster.clock.seconds += 3
+    labelled = {**applied(number), "metadata": {"name": "d", "labels": {"a": "b"}}}
+    for again in (applied(number), labelled):
+        answer = await cluster.patch(path, again, content_type=APPLY_PATCH)
+        assert answer.status == 200
+        assert await cluster.read(f"{DEPLOYMENTS}/d") == before
+
+
 @pytest.mark.parametrize(
     ("sent", "status"), [(applied(-1), 422), (scale(2), 400), ({**applied(2), "kind": "D"}, 400)]
 )

@@ -44,10 +44,12 @@ def patch(request: ApiRequest) -> Response:
     record, scale_request = request.record(), _as_scale_request(request)
     workload = request.stored(record)
     scale = _scale_of(workload)
-    scale = object_after_patch(
-        scale_request,
-        scale_owners.with_replica_owners(workload, scale) if is_apply(request) else scale,
-    )
+    if is_apply(request):
+        shown = scale_owners.with_replica_owners(workload, scale)
+        applied = object_after_patch(scale_request, shown)
+        scale = scale_owners.keep_times(shown, applied)
+    else:
+        scale = object_after_patch(scale_request, scale)
     request.warnings.extend(scale_request.warnings)
     write.check_name_and_namespace(request, scale["metadata"])
     return _write_replicas(request, record, scale)

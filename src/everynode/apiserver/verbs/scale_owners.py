@@ -28,6 +28,18 @@ def with_replica_owners(workload: Object, scale: Object) -> Object:
     return managed_fields.set_entries(scale, {each.owner.identity: each for each in owners})
 
 
+def keep_times(shown: Object, applied: Object) -> Object:
+    """Return the applied scale, with the times of the shown one if nothing is written for it.
+
+    What changes a Scale need not change its workload: labels, or a number of 0, which is left out.
+    """
+    before, after = _read_entries(shown), _read_entries(applied)
+    owners = {key for key, entry in after.items() if _owns_replicas(entry)}
+    if _replicas(shown) != _replicas(applied) or owners != {*before}:
+        return applied
+    return managed_fields.set_entries(applied, before)
+
+
 def transfer_replica_owners(workload: Object, scale: Object) -> Object:
     """Return the workload with spec.replicas owned by the managers that own it in the scale."""
     left = {_owner_key(entry): entry for entry in _read_entries(scale).values()}
@@ -46,6 +58,10 @@ def transfer_replica_owners(workload: Object, scale: Object) -> Object:
             owner = entry.owner._replace(api_version=workload["apiVersion"])
             out[owner.identity] = ManagedFieldsEntry(owner, REPLICAS_FIELD, entry.time)
     return managed_fields.set_entries(workload, out)
+
+
+def _replicas(scale: Object) -> Any:
+    return (scale.get("spec") or {}).get("replicas", 0)
 
 
 def _read_entries(obj: Object) -> Entries:
