@@ -24,6 +24,8 @@ from tests.agreement.question import (
 )
 
 APPLIED = {"apiVersion": "v1", "kind": "ConfigMap"}
+APPLIED_REVISION = {"apiVersion": "apps/v1", "kind": "ControllerRevision"}
+LABELLED = {"labels": {"a": "b"}}
 OCCURRED = {
     "regarding": {"namespace": "NS", "kind": "Pod", "name": "a"},
     "reason": "A",
@@ -118,6 +120,9 @@ STORED = [
     ask("PATCH", f"{REVISIONS}/r3", {"revision": 2}, M),
     ask("PATCH", f"{REVISIONS}/r3", [{"op": "replace", "path": "/revision", "value": 3}], J),
     ask("PATCH", f"{REVISIONS}/r3", {"revision": 4}, S),
+    ask("PATCH", f"{REVISIONS}/r3?fieldManager=1", APPLIED_REVISION, A),
+    ask("PATCH", f"{REVISIONS}/r3?fieldManager=1", {**APPLIED_REVISION, "revision": 3}, A),
+    ask("PATCH", f"{REVISIONS}/r3?fieldManager=1", {**APPLIED_REVISION, "metadata": LABELLED}, A),
     ask("DELETE", f"{REVISIONS}/r3", {"preconditions": {"uid": ""}}),
     ask("DELETE", f"{REVISIONS}/r3", {"preconditions": {"resourceVersion": ""}}),
     ask("POST", f"{SPACE}/secrets", {**meta("s"), "stringData": {"a": "b"}}),

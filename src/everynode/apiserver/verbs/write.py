@@ -25,7 +25,7 @@ from everynode.apiserver.verbs.patch import (
 )
 from everynode.apiserver.verbs.read import JSON_HEADERS
 from everynode.apiserver.verbs.status_patch import try_fast_status_patch
-from everynode.kube.requests import APPLY_PATCH, STRATEGIC_PATCH, Response
+from everynode.kube.requests import STRATEGIC_PATCH, Response
 
 Object = dict[str, Any]
 
@@ -208,13 +208,23 @@ def patch(request: ApiRequest) -> Response:
         raise errors.invalid(request.kind, request.name, [fault])
     if conversion is not None:
         obj = conversion.store(obj)
-    if media_type_of(request.http.content_type) in (STRATEGIC_PATCH, APPLY_PATCH):
-        # Other formats leave fields alone that they do not name.
+    if _writes_every_field(request, stored, obj):
         obj = request.kind.strategy.after_patch(obj)
     # A status patch leaves the spec untouched, so the decoded object can serve as the old one;
     # after other patches both may share parts, so the old one is decoded again.
     alone = request.subresource == "status" and conversion is None
     return _respond(request, replace_object(request, obj, record, stored if alone else None))
+
+
+def _writes_every_field(request: ApiRequest, before: Object, after: Object) -> bool:
+    """Whether the patch writes fields again that it does not name.
+
+    A strategic merge patch does, and a server-side apply that changes more than managedFields.
+    """
+    if is_apply(request):
+        drop = managed_fields.drop_managed_fields
+        return drop(before) != drop(after)
+    return media_type_of(request.http.content_type) == STRATEGIC_PATCH
 
 
 def replace_object(
