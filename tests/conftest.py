@@ -15,6 +15,9 @@ from tests.support.kubernetes import running
 # A shell that runs the tests in the background has them ignore Ctrl-C, and everything they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# Under nohup the tests go on without a terminal, while what they start reacts to SIGHUP as usual.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda _number, _frame: None)
 # How long an example takes depends on the machine; timings belong into benchmarks.
 settings.register_profile("no-timing", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no-timing")
