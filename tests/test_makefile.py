@@ -8,12 +8,16 @@ from pathlib import Path
 
 from tests.support.paths import ROOT
 
+# What a make around the tests would have this one print, and how.
+_OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+
 
 def make(folder: Path, *variables: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in _OF_MAKE}
     return subprocess.run(
         ["make", "venv", f"VENV={folder}/venv", *variables],
         cwd=ROOT,
-        env=os.environ | environment,
+        env=inherited | environment,
         capture_output=True,
         text=True,
         timeout=120,
