@@ -58,7 +58,7 @@ coverage: $(STAMP) ## Print the branch coverage of the tests that need no Kubern
 	[ $$ended != 124 ] || echo "It was ended after $(COVERAGE_SECONDS) seconds: the figures are of the tests that have run." >&2; exit $$ended
 
 # As many pods of the large fleet are updated as of the small one: the others cost the same.
-bench: $(STAMP) ## Measure beside kube-controller-manager 1.37 and 1.36, 1,000 and 5,000 nodes: 45 minutes on two cores
+bench: $(STAMP) ## Measure beside kube-controller-manager 1.37 and 1.36, 1,000 and 5,000 nodes: 25 minutes on two cores
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || hack/kubernetes/build
 	@hack/kubernetes-1.36/build kube-controller-manager
 	$(BIN)/python -m bench.rollout --nodes 1000 --nodes 5000 --updated 1000
