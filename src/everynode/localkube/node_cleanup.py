@@ -70,17 +70,15 @@ def _folders(place: Path, prefix: str) -> list[Path]:
 async def remove_node(folder: Path, tag: str) -> None:
     """Kill the processes in the node's cgroup, then remove cgroups, bridge and folder."""
     for _ in range(_KILL_ATTEMPTS):
-        pids = sorted(set(_pids_in_cgroup(tag)))
-        if not pids:
-            break
-        for pid in pids:
+        for pid in sorted(set(_pids_in_cgroup(tag))):
             _kill(pid)
+        if _remove_cgroups(tag):
+            break
         await _clock.sleep(_TICK)
     _remove_files(folder, tag)
 
 
 def _remove_files(folder: Path, tag: str) -> None:
-    _remove_cgroups(tag)
     if Path("/sys/class/net", tag).exists():
         subprocess.run(["ip", "link", "delete", tag], check=False, capture_output=True)
     shutil.rmtree(folder, ignore_errors=True)
@@ -116,9 +114,11 @@ def _kill(pid: int) -> None:
         return
 
 
-def _remove_cgroups(tag: str) -> None:
+def _remove_cgroups(tag: str) -> bool:
+    """Return whether all are gone; the kernel keeps one until its last process has fully exited."""
     for cgroup in _cgroups(tag):
         try:
             cgroup.rmdir()
         except OSError:
-            continue  # the kernel has not released it yet; it is empty
+            continue
+    return not any(_cgroups(tag))
