@@ -306,9 +306,8 @@ async def test_a_change_is_shown_and_then_written_as_it_was_shown(changing: Up) 
         _, old = await act("preview", action="partition", argument="1")
         _, shown = await act("preview", action="partition", argument="2")
         await act("apply", action="partition", argument="2", confirmed=shown["digest"])
-        status, said = await act(
-            "apply", action="partition", argument="1", confirmed=old["digest"]
-        )  # the same patch, of another value than was shown
+        # The same patch, of another value than was shown.
+        status, said = await act("apply", action="partition", argument="1", confirmed=old["digest"])
         assert (status, said["error"]) == (409, "this is not the change that was shown")
         _, undone = await act("preview", action="undo", argument="1")
         assert "a:1" in undone["diff"]

@@ -50,9 +50,8 @@ from everynode.kube.watch.decode import Decoder
 SCAN_EVERY: Final = 600.0
 _RETRY_SECONDS: Final = 2.0
 _UNANSWERED: Final = Backoff(first=_RETRY_SECONDS, longest=16.0)  # no response, or a conflict
-_REFUSED: Final = Backoff(
-    first=_RETRY_SECONDS, longest=300.0
-)  # refused until a user changes something
+# Refused until a user changes something.
+_REFUSED: Final = Backoff(first=_RETRY_SECONDS, longest=300.0)
 _REFUSALS: Final = (Denied, Forbidden, Invalid)
 _MAX_NAMED: Final = 3  # pods in a message
 _UNSEEN: Final = f"!{REVISION_HASH}"

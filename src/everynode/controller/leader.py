@@ -30,9 +30,9 @@ from everynode.kube.transport import Transport
 from everynode.log import Log
 
 _MARGIN: Final = 1.0  # seconds, for clocks of different speed and for the network
-_MAX_LEASE_SECONDS: Final = 3600  # seconds; a longer leaseDurationSeconds of another holder is cut
+_MAX_LEASE_SECONDS: Final = 3600  # a longer leaseDurationSeconds of another holder is cut
 _MAX_TRANSITIONS: Final = 2**31 - 1  # int32: the API server refuses more
-_LEASE_WRITE_SECONDS: Final = 5.0  # seconds the API server may take for a write of the lease
+_LEASE_WRITE_SECONDS: Final = 5.0  # the API server may take for a write of the lease
 _decode: Final = msgspec.json.Decoder(Lease).decode
 log: Final = Log("leader")
 
